@@ -1,0 +1,46 @@
+#pragma once
+#include "core/tensor.h"
+
+namespace exl3 {
+
+/// Tokens in one page of the K/V cache.
+inline constexpr int kPageTokens = 256;
+
+/// The K/V storage of one layer. Token t of a sequence lives in page pages[t / 256] at t % 256.
+struct KvView {
+    View k;  ///< (pages, 256, kv_heads, head_dim) f16
+    View v;  ///< the same
+};
+
+/// Which rows of a batch belong to which sequence, and where their tokens are cached. Row r of
+/// sequence s with q_start[s] <= r < q_start[s + 1] has the sequence index (position)
+/// kv_len[s] - (q_start[s + 1] - r).
+struct SequencesView {
+    ConstView q_start;  ///< (sequences + 1) i32, ascending, first 0, last = tokens in the batch
+    ConstView kv_len;   ///< (sequences) i32: tokens cached, those of this batch included
+    ConstView pages;    ///< (sequences, max_pages) i32: physical page of each logical page
+};
+
+/// Writes the keys and values of a batch into the cache.
+struct KvAppendArgs {
+    ConstView k;  ///< (tokens, kv_heads, head_dim) f32
+    ConstView v;  ///< the same
+    SequencesView seq;
+    KvView cache;  ///< f16: values are rounded, and clamped to the f16 range
+};
+void check(const KvAppendArgs& a);
+
+/// Softmax attention over the cache, causal, softmax state in f32.
+struct AttentionArgs {
+    ConstView q;  ///< (tokens, heads, head_dim) f32, heads a multiple of kv_heads
+    KvView cache;
+    SequencesView seq;
+    View y;             ///< (tokens, heads, head_dim) f32; must not alias q
+    float scale = 1;    ///< multiplies q.k
+    float softcap = 0;  ///< s = cap * tanh(s / cap) when positive
+    int window = 0;     ///< key j is visible to query i iff 0 <= i - j < window; 0 = all of the past
+    ConstView sinks;    ///< optional (heads) f32: one more logit in the denominator, value zero
+};
+void check(const AttentionArgs& a);
+
+}  // namespace exl3

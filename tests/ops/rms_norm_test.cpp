@@ -1,0 +1,30 @@
+#include "support/devices.h"
+
+namespace exl3::test {
+
+TEST(RmsNorm, MatchesReference) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+        for (const Shape x : {Shape{1, 1}, {3, 7}, {64, 4096}, {2, 5003}})
+            expect_same_on_all_devices({.rtol = 1e-5}, [&](Stream& s, Arena& a) {
+                const View y = a.zeros(x);
+                ops::rms_norm(s, {.x = a.normal(x),
+                                  .weight = a.normal({x[1]}, dtype),
+                                  .y = y,
+                                  .eps = 1e-6f,
+                                  .weight_bias = 1});
+                return y;
+            });
+}
+
+TEST(RmsNorm, WithoutWeightTheMeanSquareIsOne) {
+    expect_same_on_all_devices({}, [&](Stream& s, Arena& a) {
+        const View y = a.zeros({5, 130});
+        ops::rms_norm(s, {.x = a.normal({5, 130}, DType::f32, 1e4), .y = y, .eps = 1e-6f});
+        double sum = 0;
+        for (int i = 0; i < 130; ++i) sum += y.as<float>()[i] * y.as<float>()[i];
+        EXPECT_NEAR(sum / 130, 1, 1e-5);
+        return y;
+    });
+}
+
+}  // namespace exl3::test

@@ -1,0 +1,100 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "cpu/cpu.h"
+#include "ops/ops.h"
+#include "ref/ref.h"
+
+namespace exl3::test {
+
+struct NamedDevice {
+    std::string name;
+    std::unique_ptr<Device> device;
+};
+
+/// ref first, then the CPU at every tier of this machine, once on one thread and once on three.
+inline std::vector<NamedDevice> all_devices() {
+    std::vector<NamedDevice> v;
+    v.push_back({"ref", ref::open()});
+    for (const cpu::Isa isa : cpu::available_isas())
+        v.push_back({"cpu " + std::string(cpu::name_of(isa)), cpu::open({.threads = 1, .isa = isa})});
+    v.push_back({"cpu 3 threads", cpu::open({.threads = 3})});
+    return v;
+}
+
+/// Makes the inputs of one case: the same numbers on every device.
+class Arena {
+public:
+    Arena(Device& device, Stream& stream, uint64_t seed)
+        : device_(device), stream_(stream), random_(seed) {}
+    View zeros(Shape shape, DType dtype = DType::f32) {
+        return put(std::vector<float>(static_cast<size_t>(shape.numel())), shape, dtype);
+    }
+    View normal(Shape shape, DType dtype = DType::f32, double scale = 1) {
+        std::vector<float> v(static_cast<size_t>(shape.numel()));
+        for (float& x : v) x = static_cast<float>(scale * random_.normal());
+        return put(v, shape, dtype);
+    }
+    View ints(const std::vector<int32_t>& v, Shape shape) {
+        return raw(v.data(), DType::i32, shape);
+    }
+    /// Random bits, e.g. trellis words: any bit pattern is a valid tile.
+    View bits(Shape shape, DType dtype) {
+        std::vector<uint8_t> v(static_cast<size_t>(shape.numel()) * size_of(dtype));
+        for (auto& x : v) x = static_cast<uint8_t>(random_.next());
+        return raw(v.data(), dtype, shape);
+    }
+    View raw(const void* data, DType dtype, Shape shape) {
+        tensors_.push_back(device_.make_tensor(dtype, shape));
+        stream_.copy(dense(data, dtype, shape), tensors_.back().view);
+        return tensors_.back().view;
+    }
+    Random& random() { return random_; }
+
+private:
+    View put(const std::vector<float>& v, Shape shape, DType dtype) {
+        if (dtype == DType::f32) return raw(v.data(), dtype, shape);
+        std::vector<uint16_t> h(v.size());
+        for (size_t i = 0; i < v.size(); ++i)
+            h[i] = dtype == DType::f16 ? to_f16(v[i]).bits : to_bf16(v[i]).bits;
+        return raw(h.data(), dtype, shape);
+    }
+    Device& device_;
+    Stream& stream_;
+    Random random_;
+    std::vector<Tensor> tensors_;
+};
+
+struct Tolerance {
+    double rtol = 1e-5;  ///< of the largest magnitude in the reference result
+};
+
+/// Runs `make` (which returns an f32 view) on every device and compares with ref.
+inline void expect_same_on_all_devices(Tolerance tolerance,
+                                       const std::function<View(Stream&, Arena&)>& make) {
+    std::vector<float> want;
+    for (auto& [name, device] : all_devices()) {
+        const auto stream = device->make_stream();
+        Arena arena(*device, *stream, 1);
+        const View y = make(*stream, arena);
+        stream->synchronize();
+        std::vector<float> got(static_cast<size_t>(y.shape.numel()));
+        stream->copy(y, dense(got.data(), DType::f32, y.shape));
+        if (want.empty()) want = got;
+        double scale = 1e-30;
+        for (const float w : want) scale = std::max(scale, std::fabs(static_cast<double>(w)));
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); ++i)
+            ASSERT_NEAR(got[i], want[i], tolerance.rtol * scale)
+                << name << ", shape " << to_string(y.shape) << ", element " << i;
+    }
+}
+
+}  // namespace exl3::test
