@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,10 +13,15 @@
 
 namespace exl3 {
 
+/// The "weight_map" of a model.safetensors.index.json: tensor name to file name. Refuses names that
+/// are not plain names of .safetensors files in the same folder. For the fuzz target.
+Result<std::map<std::string, std::string>> parse_checkpoint_index(std::string_view text,
+                                                                  const std::string& file);
+
 /// A model folder: config.json, generation_config.json if there is one, and every *.safetensors.
 /// Files are mapped, not read. An index file is used to find missing shards; tensors are taken from
-/// the headers, in file-name order, later files overriding earlier ones when no index names an owner
-/// (this is how separately made draft-head files are added).
+/// the headers, in file-name order, later files overriding earlier ones when no index names an
+/// owner (this is how separately made draft-head files are added).
 class Checkpoint {
 public:
     /// Throws Error naming file, tensor and offset: no such folder, no config.json, no weights, a
@@ -43,6 +49,7 @@ public:
 
 private:
     Checkpoint(std::filesystem::path folder, HfConfig config);
+    void open_weights();
     std::filesystem::path folder_;
     HfConfig config_;
     std::optional<HfConfig> generation_;

@@ -1,6 +1,9 @@
 #pragma once
 #include <filesystem>
+#include <initializer_list>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +15,11 @@ namespace exl3 {
 
 /// config.json (and generation_config.json) of a checkpoint with typed, checked access. Every
 /// failure names the file and the key, what was found and what was needed. A missing key and an
-/// explicit null are the same. An integer passes for a float, a float without a fraction for an int.
-/// Paths are written "a.b". Every key that get/has/list/child reads is remembered, so that an
-/// architecture can ask what it has not looked at.
+/// explicit null are the same. An integer passes for a float, a float without a fraction for an
+/// int. Paths are written "a.b". Every key that get/has/find/list reads is remembered, so that an
+/// architecture can ask what it has not looked at; a child and copies share that memory, so one
+/// thread at a time reads a config and its children.
+/// The infinities that Python writes bare or as {"__float__": "Infinity"} are numbers.
 class HfConfig {
 public:
     /// @param file  named in errors, e.g. "/models/x/config.json"
@@ -23,6 +28,8 @@ public:
     static Result<HfConfig> load(const std::filesystem::path& file);
 
     bool has(std::string_view path) const;
+    /// True for a list, for keys that hold either one value or several.
+    bool is_list(std::string_view path) const;
     /// T: bool, int, int64_t, float, double, std::string. Throws Error{invalid_file}.
     template <typename T>
     T get(std::string_view path) const;
@@ -39,9 +46,13 @@ public:
 
     /// architectures[0]; the list must hold exactly one string.
     std::string architecture() const;
+    /// Paths (from here) of the values that nothing has read, nulls left out, in file order. A list
+    /// counts as one value.
+    std::vector<std::string> unread() const;
     const Json& json() const { return json_; }
     const std::string& file() const { return file_; }
-    /// Throws Error{invalid_file}: "FILE: key 'PATH': WHAT". For rules an architecture checks itself.
+    /// Throws Error{invalid_file}: "FILE: key 'PATH': WHAT". For rules an architecture checks
+    /// itself.
     [[noreturn]] void fail(std::string_view path, std::string_view what) const;
 
 private:
@@ -49,6 +60,7 @@ private:
     Json json_;
     std::string file_;
     std::string prefix_;  ///< path of this object inside the file, "" or "text_config."
+    std::shared_ptr<std::set<std::string, std::less<>>> read_;  ///< full paths
 };
 
 /// The token ids that end an answer: the union of eos_token_id in config.json (top level, then

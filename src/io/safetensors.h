@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,14 +30,15 @@ class SafetensorsFile {
 public:
     /// Refuses, naming file, tensor and offset: a truncated or absurdly long header (limit
     /// 100 MiB), malformed JSON, unknown dtypes, shapes that overflow or disagree with the byte
-    /// range, ranges that overlap or pass the end of the file, duplicate names.
+    /// range, ranges that overlap, leave bytes unused or pass the end of the file, duplicate names.
     static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
     const std::string& path() const;
     const std::vector<TensorInfo>& tensors() const;       ///< in file order
     const TensorInfo* find(std::string_view name) const;  ///< nullptr: no such tensor
     /// The bytes of a tensor in the mapping (not aligned to anything: the format promises nothing).
-    ConstView view(const TensorInfo& info) const;  ///< rank 0 reads as shape (1); rank > 4 as (numel)
+    ConstView view(
+        const TensorInfo& info) const;  ///< rank 0 reads as shape (1); rank > 4 as (numel)
     std::shared_ptr<const MappedFile> mapping() const;
 
 private:
@@ -44,7 +46,10 @@ private:
     std::shared_ptr<const Data> data_;
 };
 
-/// Parses a header alone; `file_bytes` is the size of the whole file. For the fuzz target.
+/// Parses a header alone. For the fuzz target.
+/// @param bytes       the file from its start, at least to the end of the header
+/// @param file_bytes  the size of the whole file
+/// @return the tensors in the order of their bytes
 Result<std::vector<TensorInfo>> parse_safetensors_header(std::string_view bytes,
                                                          uint64_t file_bytes,
                                                          const std::string& path);
@@ -56,8 +61,13 @@ struct TensorToWrite {
     std::vector<int64_t> dims;
     const void* data = nullptr;  ///< dense, valid until write_safetensors returns
 };
-/// Writes a file under a temporary name beside `path`, syncs it and renames it.
+/// Writes a file under a temporary name beside `path`, syncs it and renames it. Tensors keep their
+/// order; the header is padded with spaces so that the first one starts at a multiple of 64 bytes.
+/// @param metadata  the `__metadata__` object; none is written when empty
 /// Throws Error{io} naming the path (disk full included); then nothing is left behind.
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors);
+/// Throws Error{invalid_argument} for names that are repeated, reserved or not UTF-8, and for
+/// negative dimensions.
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace exl3

@@ -13,7 +13,8 @@ namespace {
 uint32_t crc32(const std::vector<f16>& table) {
     uint32_t crc = 0xffffffffu;
     for (const f16 h : table)
-        for (const uint8_t byte : {static_cast<uint8_t>(h.bits), static_cast<uint8_t>(h.bits >> 8)}) {
+        for (const uint8_t byte :
+             {static_cast<uint8_t>(h.bits), static_cast<uint8_t>(h.bits >> 8)}) {
             crc ^= byte;
             for (int i = 0; i < 8; ++i) crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320u : 0);
         }
