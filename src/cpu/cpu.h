@@ -24,7 +24,7 @@ Isa best_isa();                     ///< of this machine
 std::vector<Isa> available_isas();  ///< scalar first, best last
 
 struct CpuOptions {
-    int threads = 0;             ///< 0: one per core this process may use
+    int threads = 0;              ///< 0: one per core this process may use
     std::optional<Isa> isa = {};  ///< lowers the tier (--cpu-isa); never raises it
 };
 

@@ -31,18 +31,26 @@
 #define EXL3_TARGET_VNNI EXL3_TARGET_AVX512 ",avx512vnni,avx512vbmi,avx512vbmi2"
 #define EXL3_TARGET_BF16 EXL3_TARGET_VNNI ",avx512bf16"
 
+namespace exl3::cpu {
+/// std::min for kernels: a template of the standard library could be instantiated for one tier and
+/// linked into another.
+constexpr int64_t lesser(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+}  // namespace exl3::cpu
+
 // The version of `fn` for the device of stream s.
 #if EXL3_ISA_TIERS == 5
-#define EXL3_ISA_PICK(s, fn)                                                    \
-    (::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512bf16   ? avx512bf16::fn  \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512vnni ? avx512vnni::fn  \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512     ? avx512::fn      \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2       ? avx2::fn        \
+#define EXL3_ISA_PICK(s, fn)                                                   \
+    (::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512bf16   ? avx512bf16::fn \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512vnni ? avx512vnni::fn \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512     ? avx512::fn     \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2       ? avx2::fn       \
                                                               : scalar::fn)
 #else
-#define EXL3_ISA_PICK(s, fn)                                            \
-    (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512 ? avx512::fn    \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2 ? avx2::fn      \
+#define EXL3_ISA_PICK(s, fn)                                         \
+    (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512 ? avx512::fn \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2 ? avx2::fn   \
                                                         : scalar::fn)
 #endif
 #endif

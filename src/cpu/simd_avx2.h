@@ -13,7 +13,28 @@ struct F32 {
         return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16))};
     }
     static F32 set(float x) { return {_mm256_set1_ps(x)}; }
+    static __m256i first(int64_t n) {
+        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                                  _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    }
+    static F32 load(const float* p, int64_t n) { return {_mm256_maskload_ps(p, first(n))}; }
+    template <typename H>
+    static F32 load(const H* p, int64_t n) {
+        H some[8] = {};
+        std::memcpy(some, p, static_cast<size_t>(n) * sizeof(H));
+        return load(some);
+    }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
+    void store(f16* p) const {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                         _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+    void store(float* p, int64_t n) const { _mm256_maskstore_ps(p, first(n), v); }
+    void store(f16* p, int64_t n) const {
+        f16 all[8];
+        store(all);
+        std::memcpy(p, all, static_cast<size_t>(n) * sizeof(f16));
+    }
 };
 inline F32 operator+(F32 a, F32 b) {
     return {_mm256_add_ps(a.v, b.v)};
@@ -41,6 +62,16 @@ inline float sum(F32 a) {
     lo = _mm_add_ps(lo, _mm_movehl_ps(lo, lo));
     return _mm_cvtss_f32(_mm_add_ss(lo, _mm_movehdup_ps(lo)));
 }
+inline void sum4(F32 a, F32 b, F32 c, F32 d, float* out) {
+    const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v));
+    const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c.v, d.v), _mm256_unpackhi_ps(c.v, d.v));
+    const __m256 abcd =
+        _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+}
+inline F32 select_le(F32 a, F32 b, F32 x, F32 y) {
+    return {_mm256_blendv_ps(y.v, x.v, _mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ))};
+}
 inline float max_of(F32 a) {
     __m128 lo = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     lo = _mm_max_ps(lo, _mm_movehl_ps(lo, lo));
@@ -53,5 +84,8 @@ inline F32 scale2(F32 a, F32 n) {
     const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127));
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)))};
 }
+
+#include "cpu/register_tiles.h"
+#include "cpu/simd_math.h"
 
 }  // namespace exl3::cpu::avx2

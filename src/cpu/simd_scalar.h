@@ -8,7 +8,18 @@ struct F32 {
     static F32 load(const f16* p) { return {to_float(*p)}; }
     static F32 load(const bf16* p) { return {to_float(*p)}; }
     static F32 set(float x) { return {x}; }
+    /// The first n values at p, zero in the other lanes; reads nothing past them. 0 <= n <= width.
+    template <typename T>
+    static F32 load(const T* p, int64_t n) {
+        return n > 0 ? load(p) : F32{0};
+    }
     void store(float* p) const { *p = v; }
+    void store(f16* p) const { *p = to_f16(v); }
+    /// Writes the first n lanes only.
+    template <typename T>
+    void store(T* p, int64_t n) const {
+        if (n > 0) store(p);
+    }
 };
 inline F32 operator+(F32 a, F32 b) {
     return {a.v + b.v};
@@ -34,8 +45,16 @@ inline F32 min(F32 a, F32 b) {
 inline float sum(F32 a) {
     return a.v;
 }
+/// out[i] = sum of the lanes of the i-th argument, each added in the same order.
+inline void sum4(F32 a, F32 b, F32 c, F32 d, float* out) {
+    out[0] = a.v, out[1] = b.v, out[2] = c.v, out[3] = d.v;
+}
 inline float max_of(F32 a) {
     return a.v;
+}
+/// a <= b ? x : y in each lane; y where either is NaN.
+inline F32 select_le(F32 a, F32 b, F32 x, F32 y) {
+    return a.v <= b.v ? x : y;
 }
 /// Nearest integer, ties to even.
 inline F32 round(F32 a) {
@@ -45,5 +64,8 @@ inline F32 round(F32 a) {
 inline F32 scale2(F32 a, F32 n) {
     return {a.v * std::bit_cast<float>(static_cast<uint32_t>(static_cast<int>(n.v) + 127) << 23)};
 }
+
+#include "cpu/register_tiles.h"
+#include "cpu/simd_math.h"
 
 }  // namespace exl3::cpu::scalar
