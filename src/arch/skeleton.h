@@ -1,0 +1,40 @@
+#pragma once
+#include "arch/arch.h"
+
+namespace exl3 {
+
+/// The fields nearly every decoder shares, read once. See docs/design/arch.md.
+struct Common {
+    int hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, layers = 0, inner = 0;
+    float eps = 1e-6f;
+};
+Common common(const ArchInput& in);
+
+/// Embedding, final norm, head and tying as most models have them; blocks are left to the caller.
+/// @param tied_default  of the class, where config.json does not say
+ModelSpec decoder(const ArchInput& in, bool tied_default = false);
+
+/// The Llama layout: pre-norm attention and gated MLP under the usual names.
+BlockSpec llama_block(const ArchInput& in, const Common& c, int layer);
+/// decoder() with llama_block() for every layer; architectures then change what differs.
+ModelSpec llama_like(const ArchInput& in, bool tied_default = false);
+AttentionSpec& attention_of(BlockSpec& block);
+GatedMlpSpec& mlp_of(BlockSpec& block);
+
+/// RoPE from either generation of keys (rope_theta + rope_scaling, or rope_parameters).
+/// @param layer_type  picks the entry of a rope_parameters that is keyed by layer type; "": none is
+RopeSpec rope(const ArchInput& in, RopeStyle style, int head_dim, std::string_view layer_type = "",
+              double partial_default = 1.0);
+
+/// hidden_act or hidden_activation; throws for one that this build does not know.
+Act activation(const ArchInput& in, std::string_view key);
+
+/// The window of each layer (0 = all of the past): layer_types where given, else `pattern(i)`.
+std::vector<int> windows(const ArchInput& in, int layers, int window,
+                         const std::function<bool(int)>& pattern);
+
+/// Refuses sizes that no model has (zero, negative, odd rotary width, heads not a multiple of
+/// kv_heads) before they size anything, and keys that change the maths and were not read.
+void check_spec(const ModelSpec& spec, const ArchInput& in);
+
+}  // namespace exl3

@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cache/paged_cache.h"
+#include "model/model.h"
+
+namespace exl3 {
+
+struct SessionOptions {
+    int64_t max_tokens = 0;   ///< capacity of the cache, tokens; also what longrope chooses by
+    int64_t rope_length = 0;  ///< length that picks length-dependent rope tables; 0: max_tokens
+    int chunk = 512;          ///< positions that go through the model at a time
+};
+
+/// One sequence of tokens on one model: its cache and its place in it. For work on a single text
+/// (run, logits, eval); many users at once are the generator's. Not thread-safe.
+class Session {
+public:
+    /// Throws Error{out_of_memory} when the cache does not fit.
+    Session(const Model& model, Stream& s, const SessionOptions& options);
+
+    /// Appends tokens and writes the logits of the last one to `logits` (vocab floats, host).
+    /// Throws Error{invalid_argument} past max_tokens or for an id outside the vocabulary.
+    void feed(std::span<const int32_t> tokens, std::span<float> logits);
+    /// Appends tokens and hands over the logits of every position, chunk by chunk, in order.
+    /// @param each  (first position, logits (positions, vocab) f32 in host memory)
+    void feed_all(std::span<const int32_t> tokens,
+                  const std::function<void(int64_t position, ConstView logits)>& each);
+
+    int64_t size() const { return size_; }                          ///< tokens so far
+    void truncate(int64_t size) { size_ = std::min(size_, size); }  ///< forgets the tail
+
+private:
+    enum class Rows { last, all };
+    View run(std::span<const int32_t> tokens, Rows rows);
+
+    const Model& model_;
+    Stream& stream_;
+    SessionOptions options_;
+    PagedCache cache_;
+    std::vector<int32_t> pages_;
+    int64_t size_ = 0;
+};
+
+}  // namespace exl3

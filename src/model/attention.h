@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+
+#include "model/module.h"
+#include "model/norm.h"
+
+namespace exl3 {
+
+/// Softmax attention over the paged cache: x becomes o_proj(attention(q, k, v)).
+class Attention final : public Module {
+public:
+    /// @param layer  index of this layer in the cache
+    Attention(Stream& s, const Checkpoint& c, const AttentionSpec& spec, int hidden, int layer);
+    void forward(Stream& s, const Batch& b, View x) const override;
+    void each_linear(const LinearVisitor& visit) override;
+
+private:
+    void rotate(Stream& s, const Batch& b, View heads, bool query) const;
+
+    AttentionSpec spec_;
+    int layer_;
+    LinearSlot q_, k_, v_, o_;
+    std::optional<Norm> q_norm_, k_norm_;
+    Tensor inv_freq_;  // empty where it depends on the length of the request
+    float attention_factor_ = 1;
+};
+
+}  // namespace exl3

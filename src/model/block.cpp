@@ -1,0 +1,57 @@
+#include "model/block.h"
+
+#include "model/attention.h"
+#include "model/gated_mlp.h"
+#include "ops/ops.h"
+
+namespace exl3 {
+namespace {
+
+/// The module a spec asks for. A new kind of mixer or MLP is one more overload.
+struct MakeModule {
+    Stream& s;
+    const Checkpoint& c;
+    int hidden, layer;
+    std::unique_ptr<Module> operator()(const AttentionSpec& spec) const {
+        return std::make_unique<Attention>(s, c, spec, hidden, layer);
+    }
+    std::unique_ptr<Module> operator()(const GatedMlpSpec& spec) const {
+        return std::make_unique<GatedMlp>(s, c, spec, hidden);
+    }
+};
+
+std::optional<Norm> load_norm(Stream& s, const Checkpoint& c, const std::optional<NormSpec>& spec,
+                              int dim) {
+    if (!spec) return std::nullopt;
+    return Norm(s, c, *spec, dim);
+}
+
+}  // namespace
+
+Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, int layer)
+    : mixer_{Norm(s, c, spec.mixer_norm, hidden),
+             std::visit(MakeModule{s, c, hidden, layer}, spec.mixer),
+             load_norm(s, c, spec.mixer_post_norm, hidden)},
+      mlp_{Norm(s, c, spec.mlp_norm, hidden), std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
+           load_norm(s, c, spec.mlp_post_norm, hidden)} {}
+
+void Block::Half::forward(Stream& s, const Batch& b, View x) const {
+    const auto scope = s.workspace().scope();
+    const View y = s.workspace().take(DType::f32, x.shape);
+    norm.forward(s, x, y);
+    body->forward(s, b, y);
+    if (post) post->forward(s, y, y);
+    ops::add(s, {.x = y, .y = x});
+}
+
+void Block::forward(Stream& s, const Batch& b, View x) const {
+    mixer_.forward(s, b, x);
+    mlp_.forward(s, b, x);
+}
+
+void Block::each_linear(const LinearVisitor& visit) {
+    mixer_.body->each_linear(visit);
+    mlp_.body->each_linear(visit);
+}
+
+}  // namespace exl3

@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "model/module.h"
+#include "model/norm.h"
+
+namespace exl3 {
+
+/// One decoder layer around the f32 residual stream x:
+/// x += post(mixer(norm(x))), then x += post(mlp(norm(x))); post norms where the spec has them.
+class Block final : public Module {
+public:
+    Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, int layer);
+    void forward(Stream& s, const Batch& b, View x) const override;
+    void each_linear(const LinearVisitor& visit) override;
+
+private:
+    struct Half {
+        Norm norm;
+        std::unique_ptr<Module> body;
+        std::optional<Norm> post;
+        void forward(Stream& s, const Batch& b, View x) const;
+    };
+    Half mixer_, mlp_;
+};
+
+}  // namespace exl3

@@ -1,0 +1,31 @@
+#include "model/gated_mlp.h"
+
+#include "ops/ops.h"
+
+namespace exl3 {
+
+GatedMlp::GatedMlp(Stream& s, const Checkpoint& c, const GatedMlpSpec& spec, int hidden)
+    : spec_(spec) {
+    const auto linears = linears_of(spec, hidden);
+    gate_ = {linears[0], load_linear(s, c, linears[0])};
+    up_ = {linears[1], load_linear(s, c, linears[1])};
+    down_ = {linears[2], load_linear(s, c, linears[2])};
+}
+
+void GatedMlp::forward(Stream& s, const Batch& b, View x) const {
+    const auto scope = s.workspace().scope();
+    const View gate = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
+    const View up = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
+    if (b.tap) b.tap->see(s, gate_.spec.tag, x);
+    gate_.linear->forward(s, x, gate);
+    up_.linear->forward(s, x, up);
+    ops::gated_act(s, {.gate = gate, .up = up, .y = gate, .act = spec_.act});
+    if (b.tap) b.tap->see(s, down_.spec.tag, gate);
+    down_.linear->forward(s, gate, x);
+}
+
+void GatedMlp::each_linear(const LinearVisitor& visit) {
+    for (LinearSlot* slot : {&gate_, &up_, &down_}) visit(*slot);
+}
+
+}  // namespace exl3

@@ -1,0 +1,44 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "cache/paged_cache.h"
+#include "model/linear.h"
+
+namespace exl3 {
+
+/// Sees the input of every group of linears that share it. For the quantizer; otherwise absent.
+struct LinearTap {
+    virtual ~LinearTap() = default;
+    /// @param tag  LinearSpec::tag of the linears that will read x
+    /// @param x    (tokens, in) f32
+    virtual void see(Stream& s, std::string_view tag, ConstView x) = 0;
+};
+
+/// All that one forward pass knows.
+struct Batch {
+    ConstView tokens;     ///< (tokens) i32
+    ConstView positions;  ///< (tokens) i32
+    SequencesView seq;
+    const PagedCache* cache = nullptr;
+    int64_t rope_length = 0;  ///< tokens of the whole request, for length-dependent tables
+    LinearTap* tap = nullptr;
+};
+
+/// A place in a module that holds a Linear, so that the quantizer can replace it.
+struct LinearSlot {
+    LinearSpec spec;
+    std::unique_ptr<Linear> linear;
+};
+using LinearVisitor = std::function<void(LinearSlot&)>;
+
+/// A part of a model. Constant once loaded; scratch comes from the stream's workspace.
+struct Module {
+    virtual ~Module() = default;
+    virtual void forward(Stream& s, const Batch& b,
+                         View x) const = 0;                    ///< x (tokens, hidden), in place
+    virtual void each_linear(const LinearVisitor& visit) = 0;  ///< in quantization order
+};
+
+}  // namespace exl3

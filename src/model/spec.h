@@ -1,0 +1,121 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/activation.h"
+#include "ops/rope.h"
+
+namespace exl3 {
+
+/// A dotted tensor-name prefix: Key("model.layers") / 3 / "mlp" is "model.layers.3.mlp".
+class Key {
+public:
+    Key() = default;
+    Key(std::string text) : text_(std::move(text)) {}  // NOLINT: keys are written as text
+    Key(const char* text) : text_(text) {}             // NOLINT
+    const std::string& str() const { return text_; }
+    operator const std::string&() const { return text_; }  // NOLINT
+    bool empty() const { return text_.empty(); }
+    friend Key operator/(const Key& a, std::string_view b) {
+        return a.empty() ? Key(std::string(b)) : Key(a.text_ + "." + std::string(b));
+    }
+    friend Key operator/(const Key& a, int i) { return a / std::to_string(i); }
+
+private:
+    std::string text_;
+};
+
+enum class RopeScaling : uint8_t { none, linear, dynamic, llama3, yarn, longrope, proportional };
+
+/// How one kind of layer rotates its queries and keys; model/rope_table.h turns it into numbers.
+struct RopeSpec {
+    RopeStyle style = RopeStyle::neox;
+    int dims = 0;  ///< rotated channels of each head, even
+    double theta = 10000;
+    RopeScaling scaling = RopeScaling::none;
+    double factor = 1;
+    double original_length = 0;  ///< original_max_position_embeddings, tokens; 0: not given
+    double max_length = 0;       ///< max_position_embeddings, tokens
+    double low_freq_factor = 1, high_freq_factor = 4;  ///< llama3
+    double beta_fast = 32, beta_slow = 1;              ///< yarn
+    bool truncate = true;                              ///< yarn
+    std::vector<double> short_factor, long_factor;     ///< longrope, dims / 2 each
+    double partial = 1;                                ///< proportional: share that rotates
+    float attention_factor = 1;                        ///< multiplies cos and sin
+    float query_scale_beta = 0;                        ///< Ministral 3; 0: off
+};
+
+struct NormSpec {
+    Key key;  ///< without ".weight"; empty: no weight
+    float eps = 1e-6f;
+    float weight_bias = 0;  ///< 1 where the checkpoint stores weight - 1 (Gemma)
+};
+
+/// A matrix of the model. Where EXL3 or plain tensors stand under `key` they are used; otherwise
+/// rows [fused_row, fused_row + out) of the tensor under `fused`.
+struct LinearSpec {
+    Key key;
+    int in = 0, out = 0;
+    Key fused;  ///< a stacked source tensor (Phi-3 qkv_proj); empty: none
+    int fused_row = 0;
+    int fused_rows = 0;  ///< rows of the whole stacked tensor
+    std::string tag;     ///< linears of one tag read the same input, so they share a Hessian
+    std::string group;   ///< linears of one group get the same bits per weight
+    int priority = 0;    ///< groups of higher priority get spare bits first
+    bool head = false;   ///< the output head has its own bits
+};
+
+struct AttentionSpec {
+    Key key;
+    int heads = 0, kv_heads = 0, head_dim = 0;
+    float scale = 0;                         ///< multiplies q.k; 0: head_dim^-1/2
+    float softcap = 0;                       ///< 0: off
+    int window = 0;                          ///< keys a query sees, itself included; 0: all
+    std::optional<RopeSpec> rope;            ///< none: no position encoding
+    std::optional<NormSpec> q_norm, k_norm;  ///< over each head, before RoPE
+    std::string fused_qkv;  ///< name of a stacked q, k, v tensor under `key`, if any
+};
+
+struct GatedMlpSpec {
+    Key key;
+    int inner = 0;
+    Act act = Act::silu;
+    std::string fused_gate_up;  ///< name of a stacked gate, up tensor under `key`, if any
+};
+
+using MixerSpec = std::variant<AttentionSpec>;
+using MlpSpec = std::variant<GatedMlpSpec>;
+
+/// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))).
+struct BlockSpec {
+    NormSpec mixer_norm;
+    MixerSpec mixer;
+    std::optional<NormSpec> mixer_post_norm;
+    NormSpec mlp_norm;
+    MlpSpec mlp;
+    std::optional<NormSpec> mlp_post_norm;
+};
+
+struct ModelSpec {
+    std::string architecture;  ///< as config.json names it
+    int hidden = 0;
+    int vocab = 0;          ///< rows of the embedding; logits beyond it do not exist
+    int max_positions = 0;  ///< tokens the model was made for
+    Key embed_key;
+    float embed_scale = 1;
+    std::vector<BlockSpec> blocks;
+    NormSpec final_norm;
+    LinearSpec head;
+    bool tied_head = false;   ///< without head tensors the embedding is the head
+    float logit_softcap = 0;  ///< 0: off
+};
+
+/// The matrices of one block in quantization order, with their sharing and bit groups.
+std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
+std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
+
+}  // namespace exl3
