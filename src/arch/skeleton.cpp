@@ -156,8 +156,8 @@ void check_spec(const ModelSpec& spec, const ArchInput& in) {
             if (key != rule.key) continue;
             const Json& v = in.config.json().at(key);
             if (v.is_number() && v.get<double>() != rule.neutral)
-                in.config.fail(key, fmt::format("found {}, which '{}' has no use for here", v.dump(),
-                                                spec.architecture));
+                in.config.fail(key, fmt::format("found {}, which '{}' has no use for here",
+                                                v.dump(), spec.architecture));
         }
 }
 

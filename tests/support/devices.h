@@ -24,7 +24,8 @@ inline std::vector<NamedDevice> all_devices() {
     std::vector<NamedDevice> v;
     v.push_back({"ref", ref::open()});
     for (const cpu::Isa isa : cpu::available_isas())
-        v.push_back({"cpu " + std::string(cpu::name_of(isa)), cpu::open({.threads = 1, .isa = isa})});
+        v.push_back(
+            {"cpu " + std::string(cpu::name_of(isa)), cpu::open({.threads = 1, .isa = isa})});
     v.push_back({"cpu 3 threads", cpu::open({.threads = 3})});
     return v;
 }
