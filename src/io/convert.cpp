@@ -115,7 +115,8 @@ std::array<int64_t, 2> block_size(const HfConfig& config) {
     const auto size = config.list<int>(kKey);
     if (size.empty()) return {128, 128};
     if (size.size() != 2 || size[0] <= 0 || size[1] <= 0)
-        config.fail(kKey, "needed two positive integers");
+        config.fail(kKey,
+                    fmt::format("found [{}], needed two positive integers", fmt::join(size, ", ")));
     return {size[0], size[1]};
 }
 

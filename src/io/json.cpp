@@ -180,6 +180,10 @@ private:
 
 Result<Json> parse_json(std::string_view text, const std::string& file,
                         std::vector<uint64_t>* key_offsets, uint64_t base) {
+    // The library takes a zero byte for the end of its input and would not look at what follows.
+    if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+        return Error(Errc::invalid_file, {file, {}, base + zero},
+                     "found malformed JSON: a zero byte");
     Builder builder(text, file, key_offsets, base);
     const bool ok = Json::sax_parse(builder.begin(), builder.end(), &builder);
     if (builder.error()) return std::move(*builder.error());

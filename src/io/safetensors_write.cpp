@@ -20,7 +20,8 @@ uint64_t checked_bytes(const TensorToWrite& t, const Where& where) {
         const auto n = static_cast<uint64_t>(d);
         if (d < 0 || (n > 0 && elements > (uint64_t{1} << 58) / n))
             throw Error(Errc::invalid_argument, where,
-                        fmt::format("cannot write the shape {}", to_string(t.dims)));
+                        fmt::format("found the shape {}, needed one that a file can hold",
+                                    to_string(t.dims)));
         elements *= n;
     }
     EXL3_CHECK(elements == 0 || t.data != nullptr, "a tensor without data");
@@ -54,8 +55,11 @@ std::string header_json(const std::string& file, const std::vector<TensorToWrite
     uint64_t offset = 0;
     for (const TensorToWrite& t : tensors) {
         const Where where{file, t.name, std::nullopt};
-        if (t.name == "__metadata__" || !names.insert(t.name).second)
-            throw Error(Errc::invalid_argument, where, "cannot write this name, or not twice");
+        if (t.name == "__metadata__")
+            throw Error(Errc::invalid_argument, where,
+                        "found a name that the format keeps for itself");
+        if (!names.insert(t.name).second)
+            throw Error(Errc::invalid_argument, where, "found this name twice, needed it once");
         const uint64_t bytes = checked_bytes(t, where);
         separate();
         json += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",

@@ -28,7 +28,7 @@ TEST(Json, IntegersBeyond64BitsAreDoubles) {
 
 TEST(Json, ErrorsNameTheFileAndTheByte) {
     const struct {
-        const char* text;
+        std::string_view text;
         const char* says;
     } cases[] = {
         {"", "f.json: at byte 0: found malformed JSON"},
@@ -49,6 +49,7 @@ TEST(Json, ErrorsNameTheFileAndTheByte) {
         {"[\"\xc0\x80\"]", "found malformed JSON"},          // overlong
         {"[\"\xed\xa0\x80\"]", "found malformed JSON"},      // a surrogate
         {"[\"\xf4\x90\x80\x80\"]", "found malformed JSON"},  // beyond U+10FFFF
+        {std::string_view("{}\0{}", 5), "at byte 2: found malformed JSON: a zero byte"},
         {R"({"a":1,"b":2,"a":3})", "f.json: at byte 13: found key 'a' twice"},
         {R"({"x":{"b":2, "b":3}})", "at byte 13: found key 'b' twice"},
         {R"({"a":1,"\u0061":3})", "at byte 7: found key 'a' twice"},
