@@ -193,6 +193,48 @@ BENCHMARK(gemm)
     ->Unit(benchmark::kMicrosecond)
     ->MinTime(0.2);
 
+/// Sequences, rows of each, tokens before them, heads, kv heads, head dimension. MACs are those of
+/// the visible keys; bytes are the cache read once.
+void attention(benchmark::State& state) {
+    const auto sequences = state.range(0), rows = state.range(1), past = state.range(2);
+    const auto heads = state.range(3), kv_heads = state.range(4), dim = state.range(5);
+    Bench b;
+    const int64_t pages = (rows + past + kPageTokens - 1) / kPageTokens;
+    std::vector<int32_t> start, kv_len, table;
+    for (int64_t i = 0; i <= sequences; ++i) start.push_back(static_cast<int32_t>(i * rows));
+    for (int64_t i = 0; i < sequences; ++i) kv_len.push_back(static_cast<int32_t>(rows + past));
+    for (int64_t i = 0; i < sequences * pages; ++i) table.push_back(static_cast<int32_t>(i));
+    const Shape cache{sequences * pages, kPageTokens, kv_heads, dim};
+    const AttentionArgs args{
+        .q = b.make({sequences * rows, heads, dim}),
+        .cache = {.k = b.make(cache, DType::f16), .v = b.make(cache, DType::f16)},
+        .seq = {.q_start = b.ints(start, {sequences + 1}),
+                .kv_len = b.ints(kv_len, {sequences}),
+                .pages = b.ints(table, {sequences, pages})},
+        .y = b.make({sequences * rows, heads, dim}),
+        .scale = 0.1f};
+    const auto visible = static_cast<double>(rows * past + rows * (rows + 1) / 2);
+    measure(state, 2 * visible * static_cast<double>(sequences * heads * dim),
+            static_cast<double>(sequences * (rows + past) * kv_heads * dim * 4),
+            [&] { ops::attention(*b.stream, args); });
+}
+BENCHMARK(attention)
+    ->Args({1, 1, 32000, 32, 8, 128})
+    ->Args({1, 1, 32000, 8, 8, 128})
+    ->Args({1, 1, 32000, 32, 4, 128})
+    ->Args({1, 1, 8000, 16, 8, 256})
+    ->Args({64, 1, 1000, 32, 8, 128})
+    ->Args({1, 1, 100, 32, 8, 128})
+    ->Args({1, 4, 16000, 32, 8, 128})
+    ->Args({1, 512, 0, 32, 8, 128})
+    ->Args({1, 512, 8000, 32, 8, 128})
+    ->Args({1, 2048, 0, 32, 8, 128})
+    ->Args({1, 512, 512, 16, 16, 64})
+    ->Args({1, 512, 512, 8, 4, 256})
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond)
+    ->MinTime(0.2);
+
 }  // namespace
 }  // namespace exl3
 

@@ -37,10 +37,10 @@ inline constexpr int kTileVectors = F32::width == 1 ? 4 : 2;
 
 /// acc[m][v] += sum over i < k of a(m, i) * b(i, v-th vector), in order of i.
 /// @param a  element (m, i) at a[m * a_row + i * a_step]
-/// @param b  row i at b + i * b_step, V vectors long
-template <int M, int V>
+/// @param b  row i at b + i * b_step, V vectors long; f32, f16 or bf16
+template <int M, int V, typename B>
 inline __attribute__((always_inline)) void outer_tile(const float* a, int64_t a_row, int64_t a_step,
-                                                      const float* b, int64_t b_step, int64_t k,
+                                                      const B* b, int64_t b_step, int64_t k,
                                                       F32 (&acc)[M][V]) {
     for (int64_t i = 0; i < k; ++i, a += a_step, b += b_step) {
         F32 row[V];

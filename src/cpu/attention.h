@@ -1,0 +1,66 @@
+#pragma once
+#include "ops/attention.h"
+#include "ops/sequences.h"
+
+namespace exl3::cpu {
+
+/// Keys that one task of a decoding sequence reads; longer contexts are cut and merged afterwards.
+inline constexpr int kDecodeKeys = 512;
+/// The same where several rows share a task.
+inline constexpr int kPrefillKeys = 2048;
+
+/// The queries of one key/value head against a run of keys. A lane is one query vector: lane
+/// l of a sequence is row l / group, head kv_head * group + l % group.
+struct AttentionTask {
+    int sequence = 0, kv_head = 0;
+    int lane_begin = 0, lane_end = 0;
+    int key_begin = 0, key_end = 0;
+    int chunk = 0, chunks = 1;  ///< which run of keys this is, of how many
+    /// Records of the sequence, (rows, heads, chunks, dim + 2); null where chunks is 1. A record is
+    /// the sum of p * v, then the largest logit, then the sum of p.
+    float* records = nullptr;
+};
+
+/// Merges `count` adjacent records and the sink, if any, into y (dim).
+using AttentionFinish = void (*)(const float* records, int count, int64_t dim, const float* sink,
+                                 float* y);
+
+/// What the tiers of attention_decode.cpp and attention_prefill.cpp offer.
+struct AttentionKernel {
+    void (*run)(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
+                float* scratch) = nullptr;
+    int64_t (*scratch)(int64_t dim) = nullptr;  ///< floats that run needs
+    int lanes = 0;                              ///< most lanes in a task
+};
+AttentionKernel decode_kernel(const Stream& s);   ///< tasks of one row
+AttentionKernel prefill_kernel(const Stream& s);  ///< tasks of any rows
+
+/// Where the record of a lane lies, `own` where the task sees all keys.
+inline float* record_of(const AttentionArgs& a, const AttentionTask& t, int lane, float* own) {
+    if (!t.records) return own;
+    const int64_t heads = a.q.shape[1], group = heads / a.cache.k.shape[2];
+    const int64_t query = lane / group * heads + t.kv_head * group + lane % group;
+    return t.records + (query * t.chunks + t.chunk) * (a.q.shape[2] + 2);
+}
+
+/// Row of q and y, counted over heads, of a lane.
+inline int64_t query_row(const AttentionArgs& a, const AttentionTask& t, int lane) {
+    const int64_t heads = a.q.shape[1], group = heads / a.cache.k.shape[2];
+    const int64_t row = a.seq.q_start.as<int32_t>()[t.sequence] + lane / group;
+    return row * heads + t.kv_head * group + lane % group;
+}
+
+/// First value of a key or value; the next token of the same page is kv_heads * dim further.
+inline const f16* cached(const AttentionArgs& a, const View& cache, const AttentionTask& t,
+                         int key) {
+    const int64_t slot = SequencesOnHost{a.seq}.slot(t.sequence, key);
+    return cache.as<f16>() + (slot * cache.shape[2] + t.kv_head) * cache.shape[3];
+}
+
+/// One past the last key of `key`'s page, or `end` where that comes first.
+constexpr int page_end(int key, int end) {
+    const int next = (key / kPageTokens + 1) * kPageTokens;
+    return next < end ? next : end;
+}
+
+}  // namespace exl3::cpu
