@@ -71,15 +71,18 @@ ModelSpec decoder(const ArchInput& in, bool tied_default) {
 
 BlockSpec llama_block(const ArchInput& in, const Common& c, int layer) {
     const Key at = in.prefix / "layers" / layer;
+    // What can throw comes before the braces: GCC 12 destroys the members built so far twice when a
+    // later initialiser of a nested aggregate throws.
+    const RopeSpec rope_spec = rope(in, RopeStyle::neox, c.head_dim);
+    const Act act = activation(in, "hidden_act");
     return {.mixer_norm = {.key = at / "input_layernorm", .eps = c.eps},
             .mixer = AttentionSpec{.key = at / "self_attn",
                                    .heads = c.heads,
                                    .kv_heads = c.kv_heads,
                                    .head_dim = c.head_dim,
-                                   .rope = rope(in, RopeStyle::neox, c.head_dim)},
+                                   .rope = rope_spec},
             .mlp_norm = {.key = at / "post_attention_layernorm", .eps = c.eps},
-            .mlp = GatedMlpSpec{
-                .key = at / "mlp", .inner = c.inner, .act = activation(in, "hidden_act")}};
+            .mlp = GatedMlpSpec{.key = at / "mlp", .inner = c.inner, .act = act}};
 }
 
 ModelSpec llama_like(const ArchInput& in, bool tied_default) {

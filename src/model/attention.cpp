@@ -6,22 +6,14 @@
 #include "ops/ops.h"
 
 namespace exl3 {
-namespace {
-
-LinearSlot load_slot(Stream& s, const Checkpoint& c, const LinearSpec& spec) {
-    return {spec, load_linear(s, c, spec)};
-}
-
-}  // namespace
-
 Attention::Attention(Stream& s, const Checkpoint& c, const AttentionSpec& spec, int hidden,
                      int layer)
     : spec_(spec), layer_(layer) {
     const auto linears = linears_of(spec, hidden);
-    q_ = load_slot(s, c, linears[0]);
-    k_ = load_slot(s, c, linears[1]);
-    v_ = load_slot(s, c, linears[2]);
-    o_ = load_slot(s, c, linears[3]);
+    q_ = LinearSlot(s, c, linears[0]);
+    k_ = LinearSlot(s, c, linears[1]);
+    v_ = LinearSlot(s, c, linears[2]);
+    o_ = LinearSlot(s, c, linears[3]);
     if (spec.q_norm) q_norm_.emplace(s, c, *spec.q_norm, spec.head_dim);
     if (spec.k_norm) k_norm_.emplace(s, c, *spec.k_norm, spec.head_dim);
     if (spec_.scale == 0) spec_.scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));

@@ -29,11 +29,11 @@ std::optional<Norm> load_norm(Stream& s, const Checkpoint& c, const std::optiona
 }  // namespace
 
 Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, int layer)
-    : mixer_{Norm(s, c, spec.mixer_norm, hidden),
+    : mixer_(Norm(s, c, spec.mixer_norm, hidden),
              std::visit(MakeModule{s, c, hidden, layer}, spec.mixer),
-             load_norm(s, c, spec.mixer_post_norm, hidden)},
-      mlp_{Norm(s, c, spec.mlp_norm, hidden), std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
-           load_norm(s, c, spec.mlp_post_norm, hidden)} {}
+             load_norm(s, c, spec.mixer_post_norm, hidden)),
+      mlp_(Norm(s, c, spec.mlp_norm, hidden), std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
+           load_norm(s, c, spec.mlp_post_norm, hidden)) {}
 
 void Block::Half::forward(Stream& s, const Batch& b, View x) const {
     const auto scope = s.workspace().scope();

@@ -17,6 +17,8 @@ public:
 
 private:
     struct Half {
+        Half(Norm n, std::unique_ptr<Module> b, std::optional<Norm> p)
+            : norm(std::move(n)), body(std::move(b)), post(std::move(p)) {}
         Norm norm;
         std::unique_ptr<Module> body;
         std::optional<Norm> post;

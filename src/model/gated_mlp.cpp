@@ -7,9 +7,9 @@ namespace exl3 {
 GatedMlp::GatedMlp(Stream& s, const Checkpoint& c, const GatedMlpSpec& spec, int hidden)
     : spec_(spec) {
     const auto linears = linears_of(spec, hidden);
-    gate_ = {linears[0], load_linear(s, c, linears[0])};
-    up_ = {linears[1], load_linear(s, c, linears[1])};
-    down_ = {linears[2], load_linear(s, c, linears[2])};
+    gate_ = LinearSlot(s, c, linears[0]);
+    up_ = LinearSlot(s, c, linears[1]);
+    down_ = LinearSlot(s, c, linears[2]);
 }
 
 void GatedMlp::forward(Stream& s, const Batch& b, View x) const {

@@ -13,10 +13,9 @@ LinearSpec resolve_head(const Checkpoint& c, const ModelSpec& spec) {
 }
 
 Head::Head(Stream& s, const Checkpoint& c, const ModelSpec& spec)
-    : norm_(s, c, spec.final_norm, spec.hidden), softcap_(spec.logit_softcap) {
-    out_.spec = resolve_head(c, spec);
-    out_.linear = load_linear(s, c, out_.spec);
-}
+    : norm_(s, c, spec.final_norm, spec.hidden),
+      out_(s, c, resolve_head(c, spec)),
+      softcap_(spec.logit_softcap) {}
 
 void Head::forward(Stream& s, ConstView x, View logits, LinearTap* tap) const {
     const auto scope = s.workspace().scope();

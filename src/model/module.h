@@ -28,6 +28,10 @@ struct Batch {
 
 /// A place in a module that holds a Linear, so that the quantizer can replace it.
 struct LinearSlot {
+    LinearSlot() = default;
+    /// Loads the matrix that `which` names.
+    LinearSlot(Stream& s, const Checkpoint& c, const LinearSpec& which)
+        : spec(which), linear(load_linear(s, c, which)) {}
     LinearSpec spec;
     std::unique_ptr<Linear> linear;
 };

@@ -46,4 +46,12 @@ std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden) {
                        .group = m.key / "down"}};
 }
 
+std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden) {
+    const auto of = [&](const auto& spec) { return linears_of(spec, hidden); };
+    std::vector<LinearSpec> all = std::visit(of, block.mixer);
+    const std::vector<LinearSpec> mlp = std::visit(of, block.mlp);
+    all.insert(all.end(), mlp.begin(), mlp.end());
+    return all;
+}
+
 }  // namespace exl3

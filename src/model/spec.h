@@ -114,8 +114,9 @@ struct ModelSpec {
     float logit_softcap = 0;  ///< 0: off
 };
 
-/// The matrices of one block in quantization order, with their sharing and bit groups.
+/// The matrices of a part in quantization order, with their sharing and bit groups.
 std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
+std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden);
 
 }  // namespace exl3
