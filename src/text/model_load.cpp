@@ -1,0 +1,177 @@
+#include "text/model_load.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "text/bpe.h"
+
+namespace exl3::text {
+namespace {
+
+struct Piece {
+    std::string text;
+    double score;
+};
+
+/// The members of "model" as they come; the vocabulary at once, merges when it is complete.
+struct ModelFile {
+    std::string type;
+    BpeOptions bpe;
+    Vocab vocab;
+    bool has_vocab = false;
+    std::optional<size_t> merges_at;  // offset in the file
+    std::vector<Piece> pieces;        // Unigram's vocabulary
+    bool has_pieces = false;
+    std::optional<int64_t> unk_index;
+    std::optional<int64_t> max_chars;
+
+    void read(JsonReader& reader);
+
+private:
+    void read_vocab(JsonReader& reader);
+    void read_pieces(JsonReader& reader);
+};
+
+std::string string_or_null(JsonReader& reader) {
+    if (reader.peek() == JsonReader::Kind::null) {
+        reader.null();
+        return {};
+    }
+    return std::string(reader.string());
+}
+
+bool flag_or_null(JsonReader& reader) {
+    if (reader.peek() != JsonReader::Kind::null) return reader.boolean();
+    reader.null();
+    return false;
+}
+
+int32_t read_id(JsonReader& reader) {
+    const int64_t id = reader.integer();
+    if (id < 0 || id > Vocab::kMaxId)
+        reader.fail(fmt::format("id {} is outside 0 to {}", id, Vocab::kMaxId));
+    return static_cast<int32_t>(id);
+}
+
+void ModelFile::read_vocab(JsonReader& reader) {
+    has_vocab = true;
+    vocab.reserve(32768);
+    std::string token;
+    reader.object([&](std::string_view key) {
+        token = key;
+        vocab.set(token, read_id(reader));
+    });
+}
+
+void ModelFile::read_pieces(JsonReader& reader) {
+    has_pieces = true;
+    reader.array([&] {
+        Piece piece{};
+        int at = 0;
+        reader.array([&] {
+            if (at == 0)
+                piece.text = reader.string();
+            else if (at == 1)
+                piece.score = reader.number();
+            else
+                reader.fail("needs a piece and its score only");
+            ++at;
+        });
+        if (at != 2) reader.fail("needs a piece and its score");
+        pieces.push_back(std::move(piece));
+    });
+}
+
+void ModelFile::read(JsonReader& reader) {
+    reader.object([&](std::string_view key) {
+        if (key == "type") {
+            type = string_or_null(reader);
+        } else if (key == "vocab") {
+            if (reader.peek() == JsonReader::Kind::array)
+                read_pieces(reader);
+            else
+                read_vocab(reader);
+        } else if (key == "merges") {
+            reader.peek();
+            merges_at = reader.offset();
+            reader.skip();
+        } else if (key == "unk_token") {
+            bpe.unk_token = string_or_null(reader);
+        } else if (key == "continuing_subword_prefix") {
+            bpe.prefix = string_or_null(reader);
+        } else if (key == "end_of_word_suffix") {
+            bpe.suffix = string_or_null(reader);
+        } else if (key == "ignore_merges") {
+            bpe.ignore_merges = flag_or_null(reader);
+        } else if (key == "byte_fallback") {
+            bpe.byte_fallback = flag_or_null(reader);
+        } else if (key == "fuse_unk") {
+            bpe.fuse_unk = flag_or_null(reader);
+        } else if (key == "unk_id" && reader.peek() != JsonReader::Kind::null) {
+            unk_index = reader.integer();
+        } else if (key == "max_input_chars_per_word") {
+            max_chars = reader.integer();
+        } else {
+            reader.skip();  // dropout, which is for training, and what later versions add
+        }
+    });
+}
+
+// "a b", or ["a", "b"].
+void read_merge(JsonReader& reader, std::string& left, std::string& right) {
+    if (reader.peek() == JsonReader::Kind::array) {
+        int at = 0;
+        reader.array([&] {
+            if (at > 1) reader.fail("needs two tokens");
+            (at++ == 0 ? left : right) = reader.string();
+        });
+        if (at != 2) reader.fail("needs two tokens");
+        return;
+    }
+    const std::string_view both = reader.string();
+    const size_t space = both.find(' ');
+    if (space == both.npos || both.find(' ', space + 1) != both.npos)
+        reader.fail(fmt::format("is '{}', needs two tokens and a space between", both));
+    left = both.substr(0, space);
+    right = both.substr(space + 1);
+}
+
+std::unique_ptr<TokenModel> make_bpe(ModelFile& file, JsonReader& reader, bool raw_bytes) {
+    if (!file.has_vocab) reader.fail("model.vocab is missing");
+    file.bpe.raw_bytes =
+        raw_bytes && !file.bpe.byte_fallback && file.bpe.prefix.empty() && file.bpe.suffix.empty();
+    const size_t tokens = file.vocab.size();
+    auto bpe = std::make_unique<Bpe>(std::move(file.vocab), std::move(file.bpe));
+    if (file.merges_at) {
+        const size_t end = reader.offset();
+        reader.seek(*file.merges_at);
+        bpe->reserve_merges(tokens * 2);
+        std::string left, right;
+        uint32_t rank = 0;
+        reader.array([&] {
+            read_merge(reader, left, right);
+            if (!bpe->add_merge(left, right, rank++))
+                reader.fail(
+                    fmt::format("model.merges: '{}' + '{}' needs both parts and their "
+                                "result in the vocabulary",
+                                left, right));
+        });
+        reader.seek(end);
+    }
+    bpe->finish();
+    return bpe;
+}
+
+}  // namespace
+
+std::unique_ptr<TokenModel> load_model(JsonReader& reader, bool raw_bytes) {
+    ModelFile file;
+    file.read(reader);
+    if (file.type.empty()) file.type = file.merges_at ? "BPE" : "WordLevel";
+    if (file.type == "BPE") return make_bpe(file, reader, raw_bytes);
+    throw Error(Errc::unsupported, {.file = reader.file()},
+                fmt::format("key 'model.type': is the unknown model '{}'", file.type));
+}
+
+}  // namespace exl3::text

@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "text/tokenizer_impl.h"
+
+namespace exl3 {
+
+/// Builds a Tokenizer from its files' contents; `file` names them in errors.
+class TokenizerLoader {
+public:
+    void read_tokenizer_json(std::string_view text, const std::string& file);
+    void read_sentencepiece(std::string_view bytes, const std::string& file);
+    void read_config(std::string_view text, const std::string& file);
+    void read_special_tokens_map(std::string_view text, const std::string& file);
+    void read_added_tokens(std::string_view text, const std::string& file);
+    Tokenizer finish();
+
+private:
+    void add_token(text::AddedToken token);
+    void name_token(std::string_view name, const text::JsonNode& value);
+    void read_added_tokens_decoder(text::JsonReader& reader);
+
+    std::shared_ptr<Tokenizer::Impl> impl_ = std::make_shared<Tokenizer::Impl>();
+};
+
+}  // namespace exl3
