@@ -32,7 +32,7 @@ public:
         data_start_ = kLengthBytes + text.size();
         std::vector<uint64_t> places;
         auto json = parse_json(text, path_, &places, kLengthBytes);
-        if (!json) throw json.error();
+        if (!json) throw Error(json.error());
 
         std::vector<TensorInfo> tensors;
         tensors.reserve(json->size());
