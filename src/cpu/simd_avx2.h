@@ -62,6 +62,9 @@ inline float sum(F32 a) {
     lo = _mm_add_ps(lo, _mm_movehl_ps(lo, lo));
     return _mm_cvtss_f32(_mm_add_ss(lo, _mm_movehdup_ps(lo)));
 }
+inline F32 swap_pairs(F32 a) {
+    return {_mm256_permute_ps(a.v, 0xB1)};
+}
 inline void sum4(F32 a, F32 b, F32 c, F32 d, float* out) {
     const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v));
     const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c.v, d.v), _mm256_unpackhi_ps(c.v, d.v));

@@ -57,6 +57,9 @@ inline F32 min(F32 a, F32 b) {
 inline float sum(F32 a) {
     return _mm512_reduce_add_ps(a.v);
 }
+inline F32 swap_pairs(F32 a) {
+    return {_mm512_permute_ps(a.v, 0xB1)};
+}
 inline void sum4(F32 a, F32 b, F32 c, F32 d, float* out) {
     const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a.v, b.v), _mm512_unpackhi_ps(a.v, b.v));
     const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c.v, d.v), _mm512_unpackhi_ps(c.v, d.v));

@@ -20,11 +20,12 @@ inline F32 reduce_ln2(F32 x, F32* n) {
     return fma(*n, F32::set(2.12194440e-4f), r);
 }
 
-/// e^x. 0 below -87.3, where results would be subnormal; saturates at e^88; NaN stays NaN.
+/// e^x. 0 below -87.3, where results would be subnormal; infinite above 88.3 on some tiers and 88.7
+/// on others; NaN stays NaN.
 inline F32 exp(F32 x) {
     F32 n;
     // The constant comes first: of two operands, one NaN, x86 returns the second.
-    const F32 r = reduce_ln2(max(F32::set(-87.3f), min(F32::set(88.0f), x)), &n);
+    const F32 r = reduce_ln2(max(F32::set(-87.3f), min(F32::set(89.0f), x)), &n);
     const F32 e = scale2(F32::set(1) + exp_minus_1_core(r), n);
     return select_le(x, F32::set(-87.3f), F32::set(0), e);
 }

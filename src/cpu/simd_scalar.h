@@ -45,6 +45,10 @@ inline F32 min(F32 a, F32 b) {
 inline float sum(F32 a) {
     return a.v;
 }
+/// Each pair of neighbouring lanes exchanged; for even widths.
+inline F32 swap_pairs(F32 a) {
+    return a;
+}
 /// out[i] = sum of the lanes of the i-th argument, each added in the same order.
 inline void sum4(F32 a, F32 b, F32 c, F32 d, float* out) {
     out[0] = a.v, out[1] = b.v, out[2] = c.v, out[3] = d.v;

@@ -10,7 +10,8 @@ namespace {
 double activate(double x, Act act) {
     switch (act) {
         case Act::silu: return x / (1 + std::exp(-x));
-        case Act::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+        // 1 + erf t = erfc -t, without the cancellation at negative t.
+        case Act::gelu: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
         case Act::gelu_tanh:
             return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
         case Act::relu2: return x > 0 ? x * x : 0;
