@@ -19,9 +19,9 @@ constexpr uint64_t noise64(uint64_t seed, uint64_t a, uint64_t b = 0) {
     return mix64(mix64(mix64(seed + 0x9e3779b97f4a7c15u) + a) + b * 0x9e3779b97f4a7c15u + 1);
 }
 
-/// Uniform in (0, 1), 53 bits, never 0 or 1.
+/// Uniform in (0, 1), never 0 or 1. 52 bits, because then adding a half is exact.
 constexpr double to_unit(uint64_t bits) {
-    return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;
+    return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
 }
 
 /// A stream of noise64 values, for loops that just need the next number.
