@@ -12,6 +12,8 @@ namespace {
 
 // Entries looked at together when most of them will be skipped.
 constexpr size_t kBlock = 16;
+// Keys are logarithms: 64 bins per factor e over 32 nats, the last bin takes the rest.
+constexpr size_t kBins = 2048;
 
 float block_max(const float* p) {
     const F32x4 m = max4(max4(load4(p), load4(p + 4)), max4(load4(p + 8), load4(p + 12)));
@@ -121,8 +123,7 @@ Cut cut_by_count(const Candidates& c, size_t k) {
 
 Cut cut_by_mass(Candidates& c, float least, double mass) {
     // A histogram over the keys finds the bin in which the mass is reached; only that one is
-    // sorted. Keys are logarithms: 64 bins per factor e over 32 nats, the last bin takes the rest.
-    constexpr size_t kBins = 2048;
+    // sorted.
     const auto bin_of = [&](float key) {
         return static_cast<size_t>(std::min((key - least) * 64.0f, static_cast<float>(kBins - 1)));
     };

@@ -134,7 +134,7 @@ uint64_t choose_seed(const SamplerParams& params) {
 
 Sampler::Sampler(SamplerParams params, std::shared_ptr<const SamplerVocab> vocab)
     : params_(std::move(params)), vocab_(std::move(vocab)) {
-    if (auto error = check_params(params_, vocab_ ? vocab_->size : 0)) throw *error;
+    if (auto error = check_params(params_, vocab_ ? vocab_->size : 0)) throw Error(*error);
     greedy_ = params_.temperature < 1e-5;
     std::vector<SamplerStep> order = default_order(params_.temperature_last);
     if (!params_.samplers.empty()) {

@@ -8,6 +8,9 @@ namespace exl3 {
 
 namespace {
 
+// How far below the best token top-p looks first, in nats.
+constexpr float kDepth = 10;
+
 // Sum of the weights that are at least `least`.
 double mass_above(std::span<const float> weight, float least) {
     Sum4 sum;
@@ -31,9 +34,8 @@ void keep_top_p(Candidates& c, double p) {
     if (p >= 1) return;
     const double mass = p * weigh(c);
     const float most = max_logit(c.logit);
-    // The likely tokens are few. If those within 10 nats of the best suffice, the rest, usually all
+    // The likely tokens are few. If those within kDepth of the best suffice, the rest, usually all
     // but thousands of them, need no ordering.
-    constexpr float kDepth = 10;
     if (mass_above(c.weight, 4.6e-5f) >= mass) {  // a little above exp(-10)
         keep_largest(c, {most - kDepth});
         weigh(c);
