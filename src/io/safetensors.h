@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "core/tensor.h"
 #include "io/mapped_file.h"
+#include "io/output_file.h"
 
 namespace exl3 {
 
@@ -69,5 +70,21 @@ struct TensorToWrite {
 /// negative dimensions.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+/// The same for tensors that are made piece by piece: the header is written at once, their bytes
+/// follow in order, and the file gets its name only in commit(). Destroyed before, it leaves
+/// nothing behind. Errors as write_safetensors.
+class SafetensorsWriter {
+public:
+    /// @param tensors  `data` is not looked at
+    SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+    void write(const void* data, size_t bytes);  ///< the next bytes, in any portions
+    void commit();                               ///< all promised bytes must have been written
+
+private:
+    OutputFile out_;
+    uint64_t left_ = 0;
+};
 
 }  // namespace exl3

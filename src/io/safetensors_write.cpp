@@ -24,7 +24,6 @@ uint64_t checked_bytes(const TensorToWrite& t, const Where& where) {
                                     to_string(t.dims)));
         elements *= n;
     }
-    EXL3_CHECK(elements == 0 || t.data != nullptr, "a tensor without data");
     return elements * size_of(t.dtype);
 }
 
@@ -72,8 +71,10 @@ std::string header_json(const std::string& file, const std::vector<TensorToWrite
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
+                                     const std::vector<TensorToWrite>& tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : out_(path) {
     std::string header = header_json(path.string(), tensors, metadata);
     uint64_t length = header.size() + 8;
     length = (length + kAlign - 1) / kAlign * kAlign - 8;
@@ -82,15 +83,32 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Tens
         throw Error(Errc::invalid_argument, {path.string()},
                     fmt::format("{} tensors need a header of {} bytes, at most {} are allowed",
                                 tensors.size(), length, kHeaderLimit));
-    OutputFile out(path);
-    out.write(&length, sizeof length);
-    out.write(header.data(), header.size());
+    for (const TensorToWrite& t : tensors) left_ += checked_bytes(t, {path.string()});
+    out_.write(&length, sizeof length);
+    out_.write(header.data(), header.size());
+}
+
+void SafetensorsWriter::write(const void* data, size_t bytes) {
+    EXL3_CHECK(bytes <= left_, "more bytes than the header promises");
+    out_.write(data, bytes);
+    left_ -= bytes;
+}
+
+void SafetensorsWriter::commit() {
+    EXL3_CHECK(left_ == 0, "fewer bytes than the header promises");
+    out_.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+    SafetensorsWriter writer(path, tensors, metadata);
     for (const TensorToWrite& t : tensors) {
         uint64_t bytes = size_of(t.dtype);
         for (const int64_t d : t.dims) bytes *= static_cast<uint64_t>(d);
-        out.write(t.data, bytes);
+        EXL3_CHECK(bytes == 0 || t.data != nullptr, "a tensor without data");
+        writer.write(t.data, bytes);
     }
-    out.commit();
+    writer.commit();
 }
 
 }  // namespace exl3
