@@ -1,6 +1,6 @@
 // Compiles the including file once per instruction set; see cpu/rms_norm.cpp for the shape.
 // A file defines EXL3_ISA_FILE to its own path, optionally EXL3_ISA_TIERS (default 3: scalar, avx2,
-// avx512; 5 adds avx512vnni and avx512bf16), includes this header first, then writes its kernels
+// avx512; 4 adds avx512vnni, 5 also avx512bf16), includes this header first, then writes its kernels
 // between EXL3_ISA_BEGIN and EXL3_ISA_END. No source file is built with -mavx*, so code outside the
 // regions (and every inline function of the standard library) stays baseline: kernels between the
 // marks call no standard-library templates.
@@ -30,6 +30,8 @@
 #define EXL3_TARGET_AVX512 "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"
 #define EXL3_TARGET_VNNI EXL3_TARGET_AVX512 ",avx512vnni,avx512vbmi,avx512vbmi2"
 #define EXL3_TARGET_BF16 EXL3_TARGET_VNNI ",avx512bf16"
+// For the building blocks of an unrolled loop, whose registers must not pass through memory.
+#define EXL3_INLINE __attribute__((always_inline)) inline
 
 namespace exl3::cpu {
 /// std::min for kernels: a template of the standard library could be instantiated for one tier and
@@ -47,6 +49,12 @@ constexpr int64_t lesser(int64_t a, int64_t b) {
      : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512     ? avx512::fn     \
      : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2       ? avx2::fn       \
                                                               : scalar::fn)
+#elif EXL3_ISA_TIERS == 4
+#define EXL3_ISA_PICK(s, fn)                                                    \
+    (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512vnni ? avx512vnni::fn    \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512   ? avx512::fn        \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2     ? avx2::fn          \
+                                                            : scalar::fn)
 #else
 #define EXL3_ISA_PICK(s, fn)                                         \
     (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512 ? avx512::fn \
@@ -77,7 +85,7 @@ constexpr int64_t lesser(int64_t a, int64_t b) {
 #undef EXL3_ISA_NS
 #undef EXL3_ISA_BEGIN
 
-#if EXL3_ISA_TIERS == 5
+#if EXL3_ISA_TIERS >= 4
 #define EXL3_ISA_PASS 2
 #define EXL3_ISA_NS avx512
 #define EXL3_ISA_BEGIN EXL3_TARGET_BEGIN(EXL3_TARGET_AVX512) namespace exl3::cpu::EXL3_ISA_NS {
@@ -89,6 +97,7 @@ constexpr int64_t lesser(int64_t a, int64_t b) {
 #define EXL3_ISA_PASS 3
 #define EXL3_ISA_NS avx512vnni
 #define EXL3_ISA_BEGIN EXL3_TARGET_BEGIN(EXL3_TARGET_VNNI) namespace exl3::cpu::EXL3_ISA_NS {
+#if EXL3_ISA_TIERS == 5
 #include EXL3_ISA_FILE
 #undef EXL3_ISA_PASS
 #undef EXL3_ISA_NS
@@ -97,6 +106,7 @@ constexpr int64_t lesser(int64_t a, int64_t b) {
 #define EXL3_ISA_PASS 4
 #define EXL3_ISA_NS avx512bf16
 #define EXL3_ISA_BEGIN EXL3_TARGET_BEGIN(EXL3_TARGET_BF16) namespace exl3::cpu::EXL3_ISA_NS {
+#endif
 #else
 #define EXL3_ISA_PASS 2
 #define EXL3_ISA_NS avx512

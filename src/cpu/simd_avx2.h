@@ -87,6 +87,21 @@ inline F32 scale2(F32 a, F32 n) {
     const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127));
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)))};
 }
+/// Pairs (a, b) of neighbouring groups of `half` lanes become (a + b, a - b).
+template <int half>
+inline F32 butterfly(F32 x) {
+    const __m256 high = _mm256_blend_ps(_mm256_setzero_ps(), _mm256_set1_ps(-0.0f),
+                                        half == 1   ? 0xAA
+                                        : half == 2 ? 0xCC
+                                                    : 0xF0);
+    const __m256 other = half == 1   ? _mm256_permute_ps(x.v, 0xB1)
+                         : half == 2 ? _mm256_permute_ps(x.v, 0x4E)
+                                     : _mm256_permute2f128_ps(x.v, x.v, 0x01);
+    return {_mm256_add_ps(other, _mm256_xor_ps(x.v, high))};
+}
+inline F32 abs(F32 a) {
+    return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)};
+}
 
 #include "cpu/register_tiles.h"
 #include "cpu/simd_math.h"

@@ -81,6 +81,22 @@ inline F32 round(F32 a) {
 inline F32 scale2(F32 a, F32 n) {
     return {_mm512_scalef_ps(a.v, n.v)};
 }
+/// Pairs (a, b) of neighbouring groups of `half` lanes become (a + b, a - b).
+template <int half>
+inline F32 butterfly(F32 x) {
+    constexpr __mmask16 high = half == 1   ? 0xAAAA
+                               : half == 2 ? 0xCCCC
+                               : half == 4 ? 0xF0F0
+                                           : 0xFF00;
+    const __m512 other = half == 1   ? _mm512_permute_ps(x.v, 0xB1)
+                         : half == 2 ? _mm512_permute_ps(x.v, 0x4E)
+                         : half == 4 ? _mm512_shuffle_f32x4(x.v, x.v, 0xB1)
+                                     : _mm512_shuffle_f32x4(x.v, x.v, 0x4E);
+    return {_mm512_mask_sub_ps(_mm512_add_ps(other, x.v), high, other, x.v)};
+}
+inline F32 abs(F32 a) {
+    return {_mm512_abs_ps(a.v)};
+}
 
 #include "cpu/register_tiles.h"
 #include "cpu/simd_math.h"

@@ -68,6 +68,14 @@ inline F32 round(F32 a) {
 inline F32 scale2(F32 a, F32 n) {
     return {a.v * std::bit_cast<float>(static_cast<uint32_t>(static_cast<int>(n.v) + 127) << 23)};
 }
+/// Pairs (a, b) of neighbouring groups of `half` lanes become (a + b, a - b). half < width.
+template <int half>
+inline F32 butterfly(F32 x) {
+    return x;
+}
+inline F32 abs(F32 a) {
+    return {std::fabs(a.v)};
+}
 
 #include "cpu/register_tiles.h"
 #include "cpu/simd_math.h"
