@@ -164,10 +164,10 @@ std::optional<Error> check_params(const SamplerParams& params, int vocab) {
             std::string names;
             for (const StepNames& s : kSteps)
                 names.append(names.empty() ? "" : ", ").append(s.name);
-            return bad("samplers", "'" + name + "'", names);
+            return bad("samplers", fmt::format("'{}'", name), names);
         }
         if (std::find(seen.begin(), seen.end(), step_name(*step)) != seen.end())
-            return bad("samplers", "'" + name + "' twice", "each step once");
+            return bad("samplers", fmt::format("'{}' twice", name), "each step once");
         seen.push_back(step_name(*step));
     }
     return {};
