@@ -1,0 +1,48 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gen/stop.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+#include "text/tokenizer.h"
+
+namespace exl3 {
+
+/// What to write after a prompt.
+struct CompletionRequest {
+    std::vector<int32_t> prompt;   ///< everything the model reads, BOS included; not empty
+    int64_t max_new_tokens = 128;  ///< exactly so many come unless something stops the text first
+    StopConditions stop;           ///< end tokens and stop strings
+    bool keep_special = false;     ///< special tokens appear in the text
+    uint64_t seed = 0;
+    const std::atomic<bool>* cancel = nullptr;  ///< set: the text ends at the next step
+};
+
+enum class CompletionEnd : uint8_t { max_new_tokens, stop_token, stop_string, cancelled };
+/// "max_new_tokens", "stop_token", ...
+std::string_view name_of(CompletionEnd end);
+
+struct Completion {
+    std::string text;
+    int64_t prompt_tokens = 0;
+    int64_t new_tokens = 0;  ///< produced, the stop token included
+    CompletionEnd end = CompletionEnd::max_new_tokens;
+    double prefill_seconds = 0, decode_seconds = 0;
+    double prefill_tps() const;  ///< prompt tokens per second
+    double decode_tps() const;   ///< steps after the first token per second; 0 if there were none
+};
+
+/// Writes a completion of one prompt, alone on its stream. Text is handed to `on_text` as soon as
+/// it is final: whole characters, nothing that may still become a stop string. Throws
+/// Error{invalid_argument} for an empty prompt, an id outside the vocabulary or a sampler that
+/// leaves no token, Error{out_of_memory} when the cache does not fit.
+Completion complete(const Model& model, const Tokenizer& tokenizer, Stream& s,
+                    const Sampler& sampler, const CompletionRequest& request,
+                    const std::function<void(std::string_view)>& on_text = {});
+
+}  // namespace exl3
