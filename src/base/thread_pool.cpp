@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/error.h"
+
 namespace exl3 {
 namespace {
 
@@ -36,6 +38,11 @@ void wait_while_equal(const std::atomic<T>& value, T old) {
         }
     }
 }
+
+struct Release {
+    std::atomic<bool>& busy;
+    ~Release() { busy.store(false, std::memory_order_release); }
+};
 
 }  // namespace
 
@@ -75,6 +82,9 @@ void ThreadPool::share(int index) {
 
 void ThreadPool::run(int64_t n, int64_t grain, Piece piece, void* fn) {
     if (n <= 0) return;
+    EXL3_CHECK(!busy_.exchange(true, std::memory_order_acquire),
+               "loops of one pool neither nest nor overlap");
+    const Release release{busy_};
     loop_ = {n, std::max<int64_t>(grain, 1), piece, fn};
     if (workers_.empty() || n <= loop_.grain) {
         for (int64_t b = 0; b < n; b += loop_.grain) piece(fn, b, std::min(n, b + loop_.grain));

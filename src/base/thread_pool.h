@@ -9,7 +9,8 @@
 namespace exl3 {
 
 /// A fixed set of workers that share loops. The caller takes part, so `threads` = 1 starts none.
-/// One loop at a time, from one thread at a time; loops do not nest.
+/// One loop at a time, from one thread at a time; a loop inside a loop, or beside one, is a
+/// caller's bug and aborts, whatever the number of threads.
 class ThreadPool {
 public:
     /// @param threads  0: one per core this process may use
@@ -27,7 +28,8 @@ public:
     template <typename Fn>
     void parallel_for(int64_t n, int64_t grain, Fn&& fn) {
         using F = std::remove_reference_t<Fn>;
-        run(n, grain, [](void* f, int64_t b, int64_t e) { (*static_cast<F*>(f))(b, e); },
+        run(
+            n, grain, [](void* f, int64_t b, int64_t e) { (*static_cast<F*>(f))(b, e); },
             const_cast<void*>(static_cast<const void*>(&fn)));
     }
 
@@ -45,8 +47,10 @@ private:
         Piece piece = nullptr;
         void* fn = nullptr;
     } loop_;
-    alignas(64) std::atomic<uint32_t> generation_{0};
-    alignas(64) std::atomic<int> pending_{0};
+    std::atomic<bool> busy_{false};  // a loop is running
+    alignas(64) std::atomic<uint32_t> generation_{
+        0};                                    // counts loops: workers wait for it to change
+    alignas(64) std::atomic<int> pending_{0};  // workers not yet done with the current loop
     std::vector<std::jthread> workers_;
 };
 
