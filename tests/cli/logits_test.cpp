@@ -2,35 +2,11 @@
 
 #include "io/safetensors.h"
 #include "support/golden.h"
-#include "support/program.h"
+#include "support/logits_of.h"
 #include "support/temp_folder.h"
 
 namespace exl3::test {
 namespace {
-
-struct Logits {
-    std::vector<int64_t> dims;
-    std::vector<float> values;
-};
-
-Logits logits(const std::string& model, const std::string& ids,
-              const std::vector<std::string>& more) {
-    const TempFolder folder;
-    const std::string out = (folder / "out.safetensors").string();
-    std::vector<std::string> args = {"logits", "-m", model, "--ids", "-", "-o", out};
-    args.insert(args.end(), more.begin(), more.end());
-    const Finished f = exl3(args, ids);
-    EXPECT_EQ(f.status, 0) << f.err;
-    EXPECT_EQ(f.out, "");
-    EXPECT_EQ(folder.entries(), 1u) << "temporary files are left";
-    const SafetensorsFile file = SafetensorsFile::open(out).value();
-    const TensorInfo* info = file.find("logits");
-    EXPECT_NE(info, nullptr);
-    EXPECT_EQ(info->dtype, DType::f32);
-    Logits y{info->dims, std::vector<float>(static_cast<size_t>(info->numel()))};
-    std::memcpy(y.values.data(), file.view(*info).data, info->bytes);
-    return y;
-}
 
 std::string some_ids(int n, int vocab) {
     Json ids = Json::array();
@@ -40,7 +16,7 @@ std::string some_ids(int n, int vocab) {
 
 TEST(Logits, ChunksAndDevicesAgreeWithOnePass) {
     const std::string ids = some_ids(18, 4096);
-    const Logits whole = logits(tales(), ids, {});
+    const Logits whole = logits_of(tales(), ids);
     ASSERT_EQ(whole.dims, (std::vector<int64_t>{18, 4096}));
     const std::vector<std::vector<std::string>> ways = {{"--chunk", "1"},
                                                         {"--chunk", "7"},
@@ -48,7 +24,7 @@ TEST(Logits, ChunksAndDevicesAgreeWithOnePass) {
                                                         {"--device", "ref"},
                                                         {"--threads", "1"}};
     for (const auto& how : ways) {
-        const Logits other = logits(tales(), ids, how);
+        const Logits other = logits_of(tales(), ids, how);
         ASSERT_EQ(other.dims, whole.dims);
         EXPECT_LT(relative_error(other.values.data(), whole.values.data(), whole.values.size()),
                   2e-3)
@@ -64,7 +40,7 @@ TEST(Logits, Exl3ModelsGiveTheLogitsOfTheirDecodedWeights) {
     for (const std::string name : {"LlamaForCausalLM-4.0bpw-mul1", "LlamaForCausalLM-3.0bpw-3inst",
                                    "Phi3ForCausalLM-5.0bpw-mul1", "Qwen3ForCausalLM-4.0bpw-mul1"}) {
         const Logits got =
-            logits((folder / name).string(), manifest.at("ids").dump(), {"--chunk", "32"});
+            logits_of((folder / name).string(), manifest.at("ids").dump(), {"--chunk", "32"});
         const TensorInfo* info = wanted.find(name + ".dequantized_fp32");
         ASSERT_NE(info, nullptr);
         const auto vocab = static_cast<size_t>(got.dims[1]);

@@ -1,0 +1,277 @@
+#include "quant/dequantize.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "arch/arch.h"
+#include "base/log.h"
+#include "io/mapped_file.h"
+#include "io/output_folder.h"
+#include "model/head.h"
+#include "quant/write_model.h"
+#include "trellis/tile.h"
+
+namespace exl3 {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::vector<std::byte>;
+
+/// A tensor of the output, and how its bytes are made when its turn comes.
+struct OutTensor {
+    DType dtype = DType::f32;
+    std::vector<int64_t> dims;
+    std::function<Bytes()> make;
+    uint64_t bytes() const {
+        uint64_t n = size_of(dtype);
+        for (const int64_t d : dims) n *= static_cast<uint64_t>(d);
+        return n;
+    }
+};
+
+/// Converts one number after another into dense bytes of a float type.
+void store(float value, DType dtype, std::byte* to, const Where& where) {
+    if (dtype == DType::f32) {
+        std::memcpy(to, &value, sizeof value);
+        return;
+    }
+    const uint16_t bits = dtype == DType::f16 ? to_f16(value).bits : to_bf16(value).bits;
+    if (dtype == DType::f16 && (bits & 0x7c00) == 0x7c00)
+        throw Error(Errc::unsupported, where,
+                    fmt::format("decodes to {}, which f16 cannot hold; use bf16 or f32", value));
+    std::memcpy(to, &bits, sizeof bits);
+}
+
+class Dequantizer {
+public:
+    Dequantizer(Stream& s, const DequantizeOptions& o)
+        : s_(s), o_(o), source_(Checkpoint::open(o.source)), spec_(describe(source_)) {}
+
+    DequantizeReport run() {
+        collect();
+        if (report_.matrices == 0)
+            throw Error(Errc::invalid_argument, {source_.folder().string(), {}, {}},
+                        "found no EXL3 matrix, needed at least one");
+        OutputFolder folder(o_.output);
+        write_shards(folder.path());
+        write_file(folder.path() / "config.json", config().dump(4) + "\n");
+        copy_side_files(source_.folder(), folder.path());
+        folder.commit();
+        return report_;
+    }
+
+private:
+    // Matrices that the model knows, those it does not (draft heads), then everything else.
+    void collect() {
+        std::map<std::string, std::vector<LinearSpec>> stacked;
+        std::vector<LinearSpec> known;
+        for (const BlockSpec& block : spec_.blocks)
+            for (LinearSpec& l : linears_of(block, spec_.hidden)) known.push_back(std::move(l));
+        known.push_back(resolve_head(source_, spec_));
+        for (LinearSpec& l : known) {
+            if (l.fused.empty() || l.head) {
+                if (is_exl3(source_, l.key)) add_matrix(l);
+            } else {
+                stacked[l.fused].push_back(std::move(l));
+            }
+        }
+        for (auto& [key, parts] : stacked)
+            if (std::any_of(parts.begin(), parts.end(),
+                            [&](const LinearSpec& l) { return is_exl3(source_, l.key); }))
+                add_stack(key, parts);
+        for (const auto& [name, entry] : source_.tensors())
+            if (name.ends_with(".trellis") && !used_.contains(name)) add_unknown(name);
+        for (const auto& [name, entry] : source_.tensors())
+            if (!used_.contains(name)) add_copy(name, *entry.info);
+    }
+
+    void mark_used(const Key& key) {
+        for (const char* part :
+             {"trellis", "suh", "svh", "su", "sv", "mcg", "mul1", "scale", "bias", "weight"})
+            used_.insert((key / part).str());
+    }
+
+    void add(const std::string& name, OutTensor t) {
+        report_.bytes += t.bytes();
+        out_.emplace(name, std::move(t));
+    }
+
+    void add_matrix(const LinearSpec& l) {
+        mark_used(l.key);
+        ++report_.matrices;
+        add((l.key / "weight").str(), {o_.dtype, {l.out, l.in}, [this, l] {
+                                           Bytes rows(size_of(o_.dtype) * l.out * l.in);
+                                           decode(l, rows.data());
+                                           return rows;
+                                       }});
+        if (source_.has((l.key / "bias").str()))
+            add((l.key / "bias").str(), {o_.dtype, {l.out}, [this, l] {
+                                             Bytes row(size_of(o_.dtype) * l.out);
+                                             bias(l, row.data());
+                                             return row;
+                                         }});
+    }
+
+    // Parts that the architecture stores as one tensor, put back at their rows.
+    void add_stack(const Key& key, const std::vector<LinearSpec>& parts) {
+        const LinearSpec& first = parts.front();
+        const size_t row = size_of(o_.dtype) * first.in;
+        bool has_bias = false;
+        for (const LinearSpec& l : parts) {
+            mark_used(l.key);
+            report_.matrices += is_exl3(source_, l.key);
+            has_bias = has_bias || source_.has((l.key / "bias").str());
+        }
+        add((key / "weight").str(), {o_.dtype, {first.fused_rows, first.in}, [this, parts, row] {
+                                         Bytes rows(row * parts.front().fused_rows);
+                                         for (const LinearSpec& l : parts)
+                                             decode(l, rows.data() + row * l.fused_row);
+                                         return rows;
+                                     }});
+        if (!has_bias) return;
+        add((key / "bias").str(), {o_.dtype, {first.fused_rows}, [this, parts] {
+                                       const size_t size = size_of(o_.dtype);
+                                       Bytes all(size * parts.front().fused_rows);
+                                       for (const LinearSpec& l : parts)
+                                           bias(l, all.data() + size * l.fused_row);
+                                       return all;
+                                   }});
+    }
+
+    // No architecture tells its true sizes, so it keeps the stored ones.
+    void add_unknown(const std::string& trellis) {
+        const auto& dims = source_.find(trellis).info->dims;
+        if (dims.size() != 3 || dims[0] > (1 << 24) || dims[1] > (1 << 24))
+            throw Error(
+                Errc::invalid_file, source_.where(trellis),
+                fmt::format("found shape {}, needed (k/16, n/16, 16*bits)", to_string(dims)));
+        log(LogLevel::warn, "{}: '{}' is no part of {} here; it keeps its padded size",
+            source_.folder().string(), trellis, spec_.architecture);
+        add_matrix({.key = trellis.substr(0, trellis.rfind('.')),
+                    .in = static_cast<int>(dims[0] * kTile),
+                    .out = static_cast<int>(dims[1] * kTile)});
+    }
+
+    void add_copy(const std::string& name, const TensorInfo& info) {
+        add(name, {info.dtype, info.dims, [this, name, n = info.bytes] {
+                       Bytes copy(n);
+                       if (n > 0) std::memcpy(copy.data(), source_.view(name).data, n);
+                       return copy;
+                   }});
+    }
+
+    // The weight of a matrix, (out, in), at `to`. Both orders are walked in blocks, so that each
+    // cache line that is fetched is used whole.
+    void decode(const LinearSpec& l, std::byte* to) {
+        const size_t size = size_of(o_.dtype);
+        const Where where = source_.where((l.key / "trellis").str());
+        if (!is_exl3(source_, l.key)) {
+            const std::vector<float> w = read_dense_weight(source_, l);
+            for (size_t i = 0; i < w.size(); ++i) store(w[i], o_.dtype, to + i * size, where);
+            return;
+        }
+        const Exl3Matrix m = read_exl3(source_, l);
+        const std::vector<float> w = reconstruct(s_, m);
+        constexpr int kBlock = 64;
+        for (int i0 = 0; i0 < l.in; i0 += kBlock)
+            for (int j = 0; j < l.out; ++j)
+                for (int i = i0; i < std::min(i0 + kBlock, l.in); ++i)
+                    store(w[static_cast<size_t>(i) * m.n + j], o_.dtype,
+                          to + (static_cast<size_t>(j) * l.in + i) * size, where);
+    }
+
+    void bias(const LinearSpec& l, std::byte* to) {
+        const std::vector<float> b = read_bias(source_, l);
+        for (size_t i = 0; i < b.size(); ++i)
+            store(b[i], o_.dtype, to + i * size_of(o_.dtype),
+                  source_.where((l.key / "bias").str()));
+    }
+
+    std::vector<std::vector<std::string>> shards() const {
+        std::vector<std::vector<std::string>> all(1);
+        uint64_t used = 0;
+        for (const auto& [name, t] : out_) {
+            const bool full =
+                o_.shard_mb > 0 && used + t.bytes() > static_cast<uint64_t>(o_.shard_mb) << 20;
+            if (full && used > 0) {
+                all.emplace_back();
+                used = 0;
+            }
+            all.back().push_back(name);
+            used += t.bytes();
+        }
+        return all;
+    }
+
+    void write_shards(const fs::path& folder) {
+        const auto all = shards();
+        Json map = Json::object();
+        uint64_t done = 0;
+        for (size_t i = 0; i < all.size(); ++i) {
+            const std::string file =
+                all.size() == 1
+                    ? "model.safetensors"
+                    : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, all.size());
+            std::vector<TensorToWrite> header;
+            for (const std::string& name : all[i]) {
+                const OutTensor& t = out_.at(name);
+                header.push_back({.name = name, .dtype = t.dtype, .dims = t.dims});
+                map[name] = file;
+            }
+            SafetensorsWriter writer(folder / file, header, {{"format", "pt"}});
+            for (const std::string& name : all[i]) {
+                if (o_.cancel && *o_.cancel) throw Error(Errc::cancelled, {}, "interrupted");
+                const Bytes bytes = out_.at(name).make();
+                writer.write(bytes.data(), bytes.size());
+                done += bytes.size();
+                if (o_.progress)
+                    o_.progress(static_cast<int64_t>(done), static_cast<int64_t>(report_.bytes));
+            }
+            writer.commit();
+        }
+        if (all.size() > 1) {
+            const Json index = {{"metadata", {{"total_size", report_.bytes}}}, {"weight_map", map}};
+            write_file(folder / "model.safetensors.index.json", index.dump(4) + "\n");
+        }
+    }
+
+    Json config() const {
+        Json c = source_.config().json();
+        c.erase("quantization_config");
+        const char* dtype = o_.dtype == DType::f16    ? "float16"
+                            : o_.dtype == DType::bf16 ? "bfloat16"
+                                                      : "float32";
+        if (!c.contains("dtype") && !c.contains("torch_dtype")) c["torch_dtype"] = dtype;
+        const bool untie = spec_.tied_head && out_.contains((spec_.head.key / "weight").str());
+        for (Json* level : {&c, c.contains("text_config") ? &c["text_config"] : nullptr}) {
+            if (!level) continue;
+            for (const char* key : {"dtype", "torch_dtype"})
+                if (level->contains(key)) (*level)[key] = dtype;
+            if (untie) (*level)["tie_word_embeddings"] = false;
+        }
+        return c;
+    }
+
+    Stream& s_;
+    const DequantizeOptions& o_;
+    Checkpoint source_;
+    ModelSpec spec_;
+    std::set<std::string> used_;  // tensors of the source that need no copy
+    std::map<std::string, OutTensor> out_;
+    DequantizeReport report_;
+};
+
+}  // namespace
+
+DequantizeReport dequantize(Stream& s, const DequantizeOptions& options) {
+    EXL3_CHECK(options.dtype == DType::f16 || options.dtype == DType::bf16 ||
+               options.dtype == DType::f32);
+    return Dequantizer(s, options).run();
+}
+
+}  // namespace exl3
