@@ -1,5 +1,6 @@
 // Any bytes as config.json, read in every way there is: values or an Error, nothing else.
 #include "io/config.h"
+#include "support/mutate_json.h"
 
 namespace exl3 {
 namespace {
@@ -33,6 +34,8 @@ void read(const HfConfig& c, std::string_view path, int depth) {
 
 }  // namespace
 }  // namespace exl3
+
+EXL3_FUZZ_JSON_MUTATOR
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace exl3;

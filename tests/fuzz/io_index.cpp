@@ -1,5 +1,8 @@
 // Any bytes as model.safetensors.index.json: an Error, or plain names of files in the same folder.
 #include "io/checkpoint.h"
+#include "support/mutate_json.h"
+
+EXL3_FUZZ_JSON_MUTATOR
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace exl3;
