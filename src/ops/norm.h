@@ -13,4 +13,14 @@ struct RmsNormArgs {
 };
 void check(const RmsNormArgs& a);
 
+/// y[r, :] = (x[r, :] - mean) / sqrt(variance + eps) * weight[r % weight rows, :] + bias, in f32.
+struct LayerNormArgs {
+    ConstView x;       ///< (rows, dim) f32
+    ConstView weight;  ///< (dim), or (n, dim) for rows that take turns; f32, f16 or bf16
+    ConstView bias;    ///< optional (dim)
+    View y;            ///< (rows, dim) f32; may alias x
+    float eps = 0;     ///< added to the variance; positive
+};
+void check(const LayerNormArgs& a);
+
 }  // namespace exl3
