@@ -24,7 +24,8 @@ ModelSpec gemma(const ArchInput& in) {
     const RopeSpec rope_spec = rope(in, RopeStyle::neox, size.head_dim);
     for (int i = 0; i < size.layers; ++i) {
         const Key at = in.prefix / "layers" / i;
-        m.blocks.push_back({.mixer_norm = norm(at / "input_layernorm"),
+        m.blocks.push_back({.key = at,
+                            .mixer_norm = norm(at / "input_layernorm"),
                             .mixer = AttentionSpec{.key = at / "self_attn",
                                                    .heads = size.heads,
                                                    .kv_heads = size.kv_heads,

@@ -6,6 +6,7 @@ namespace exl3::arch {
 // base of their own (rope_local_base_freq), unscaled.
 ModelSpec gemma3(const ArchInput& in) {
     ModelSpec m = gemma(in);
+    add_head_norms(m);
     const HfConfig& c = in.config;
     const int pattern =
         c.find<int>({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(6);
@@ -15,8 +16,6 @@ ModelSpec gemma3(const ArchInput& in) {
                 [&](int i) { return (i + 1) % pattern != 0; });
     for (size_t i = 0; i < m.blocks.size(); ++i) {
         AttentionSpec& a = attention_of(m.blocks[i]);
-        a.q_norm = {.key = a.key / "q_norm", .eps = m.final_norm.eps, .weight_bias = 1};
-        a.k_norm = {.key = a.key / "k_norm", .eps = m.final_norm.eps, .weight_bias = 1};
         a.softcap = c.get<float>("attn_logit_softcapping", 0.0f);
         a.window = w[i];
         const bool sliding = w[i] > 0;

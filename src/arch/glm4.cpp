@@ -10,8 +10,9 @@ ModelSpec glm4(const ArchInput& in) {
         const Key at = in.prefix / "layers" / static_cast<int>(i);
         AttentionSpec& a = attention_of(block);
         a.rope = rope(in, RopeStyle::gptj, a.head_dim, "", /*partial_default=*/0.5);
-        block.mixer_post_norm = {.key = at / "post_self_attn_layernorm", .eps = m.final_norm.eps};
-        block.mlp_post_norm = {.key = at / "post_mlp_layernorm", .eps = m.final_norm.eps};
+        block.mixer_post_norm =
+            NormSpec{.key = at / "post_self_attn_layernorm", .eps = m.final_norm.eps};
+        block.mlp_post_norm = NormSpec{.key = at / "post_mlp_layernorm", .eps = m.final_norm.eps};
         mlp_of(block).fused_gate_up = "gate_up_proj";
     }
     return m;

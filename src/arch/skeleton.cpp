@@ -44,7 +44,9 @@ Common common(const ArchInput& in) {
     if (m.heads % m.kv_heads != 0)
         c.fail("num_key_value_heads",
                fmt::format("found {}, needed a divisor of {} heads", m.kv_heads, m.heads));
-    m.eps = static_cast<float>(positive(c, "rms_norm_eps", c.get<double>("rms_norm_eps")));
+    const std::string_view eps = c.has("rms_norm_eps") ? "rms_norm_eps" : "layer_norm_eps";
+    m.eps = static_cast<float>(
+        positive(c, eps, c.has(eps) ? c.get<double>(eps) : c.get<double>("rms_norm_eps")));
     return m;
 }
 
@@ -75,13 +77,14 @@ BlockSpec llama_block(const ArchInput& in, const Common& c, int layer) {
     // later initialiser of a nested aggregate throws.
     const RopeSpec rope_spec = rope(in, RopeStyle::neox, c.head_dim);
     const Act act = activation(in, "hidden_act");
-    return {.mixer_norm = {.key = at / "input_layernorm", .eps = c.eps},
+    return {.key = at,
+            .mixer_norm = NormSpec{.key = at / "input_layernorm", .eps = c.eps},
             .mixer = AttentionSpec{.key = at / "self_attn",
                                    .heads = c.heads,
                                    .kv_heads = c.kv_heads,
                                    .head_dim = c.head_dim,
                                    .rope = rope_spec},
-            .mlp_norm = {.key = at / "post_attention_layernorm", .eps = c.eps},
+            .mlp_norm = NormSpec{.key = at / "post_attention_layernorm", .eps = c.eps},
             .mlp = GatedMlpSpec{.key = at / "mlp", .inner = c.inner, .act = act}};
 }
 
@@ -90,6 +93,30 @@ ModelSpec llama_like(const ArchInput& in, bool tied_default) {
     const Common c = common(in);
     for (int i = 0; i < c.layers; ++i) spec.blocks.push_back(llama_block(in, c, i));
     return spec;
+}
+
+void add_head_norms(ModelSpec& spec, HeadNormSpan span) {
+    for (BlockSpec& block : spec.blocks) {
+        AttentionSpec& a = attention_of(block);
+        NormSpec norm = spec.final_norm;
+        norm.span = span;
+        norm.key = a.key / "q_norm";
+        a.q_norm = norm;
+        norm.key = a.key / "k_norm";
+        a.k_norm = norm;
+    }
+}
+
+void norm_after_only(ModelSpec& spec) {
+    for (BlockSpec& block : spec.blocks) {
+        NormSpec norm = spec.final_norm;
+        norm.key = block.key / "post_attention_layernorm";
+        block.mixer_post_norm = norm;
+        norm.key = block.key / "post_feedforward_layernorm";
+        block.mlp_post_norm = norm;
+        block.mixer_norm.reset();
+        block.mlp_norm.reset();
+    }
 }
 
 AttentionSpec& attention_of(BlockSpec& block) {

@@ -18,6 +18,11 @@ ModelSpec decoder(const ArchInput& in, bool tied_default = false);
 BlockSpec llama_block(const ArchInput& in, const Common& c, int layer);
 /// decoder() with llama_block() for every layer; architectures then change what differs.
 ModelSpec llama_like(const ArchInput& in, bool tied_default = false);
+/// Norms over each head of q and k under their usual names.
+void add_head_norms(ModelSpec& spec, HeadNormSpan span = HeadNormSpan::head);
+/// Sublayers that read the raw residual and are normed after (post_attention_layernorm and
+/// post_feedforward_layernorm): OLMo 3, EXAONE 4.
+void norm_after_only(ModelSpec& spec);
 AttentionSpec& attention_of(BlockSpec& block);
 GatedMlpSpec& mlp_of(BlockSpec& block);
 

@@ -14,8 +14,8 @@ Attention::Attention(Stream& s, const Checkpoint& c, const AttentionSpec& spec, 
     k_ = LinearSlot(s, c, linears[1]);
     v_ = LinearSlot(s, c, linears[2]);
     o_ = LinearSlot(s, c, linears[3]);
-    if (spec.q_norm) q_norm_.emplace(s, c, *spec.q_norm, spec.head_dim);
-    if (spec.k_norm) k_norm_.emplace(s, c, *spec.k_norm, spec.head_dim);
+    if (spec.q_norm) q_norm_.emplace(s, c, *spec.q_norm, spec.heads, spec.head_dim);
+    if (spec.k_norm) k_norm_.emplace(s, c, *spec.k_norm, spec.kv_heads, spec.head_dim);
     if (spec_.scale == 0) spec_.scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
     if (spec.rope && !depends_on_length(*spec.rope)) {
         const RopeTable table = rope_table(*spec.rope, 0);
@@ -59,9 +59,8 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
     k_.linear->forward(s, x, k);
     v_.linear->forward(s, x, v);
 
-    const auto each_head = [&](View y, int64_t n) { return reshape(y, {tokens * n, dim}); };
-    if (q_norm_) q_norm_->forward(s, each_head(q, heads), each_head(q, heads));
-    if (k_norm_) k_norm_->forward(s, each_head(k, kv), each_head(k, kv));
+    if (q_norm_) q_norm_->forward(s, q, q);
+    if (k_norm_) k_norm_->forward(s, k, k);
     const View q_heads = reshape(q, {tokens, heads, dim}), k_heads = reshape(k, {tokens, kv, dim});
     if (spec_.rope) {
         rotate(s, b, q_heads, true);

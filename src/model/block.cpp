@@ -2,6 +2,7 @@
 
 #include "model/attention.h"
 #include "model/gated_mlp.h"
+#include "model/plain_mlp.h"
 #include "ops/ops.h"
 
 namespace exl3 {
@@ -18,6 +19,9 @@ struct MakeModule {
     std::unique_ptr<Module> operator()(const GatedMlpSpec& spec) const {
         return std::make_unique<GatedMlp>(s, c, spec, hidden);
     }
+    std::unique_ptr<Module> operator()(const PlainMlpSpec& spec) const {
+        return std::make_unique<PlainMlp>(s, c, spec, hidden);
+    }
 };
 
 std::optional<Norm> load_norm(Stream& s, const Checkpoint& c, const std::optional<NormSpec>& spec,
@@ -29,24 +33,41 @@ std::optional<Norm> load_norm(Stream& s, const Checkpoint& c, const std::optiona
 }  // namespace
 
 Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, int layer)
-    : mixer_(Norm(s, c, spec.mixer_norm, hidden),
+    : mixer_(load_norm(s, c, spec.mixer_norm, hidden),
              std::visit(MakeModule{s, c, hidden, layer}, spec.mixer),
              load_norm(s, c, spec.mixer_post_norm, hidden)),
-      mlp_(Norm(s, c, spec.mlp_norm, hidden), std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
-           load_norm(s, c, spec.mlp_post_norm, hidden)) {}
+      mlp_(load_norm(s, c, spec.mlp_norm, hidden),
+           std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
+           load_norm(s, c, spec.mlp_post_norm, hidden)),
+      parallel_(spec.parallel) {}
 
-void Block::Half::forward(Stream& s, const Batch& b, View x) const {
+void Block::Half::forward(Stream& s, const Batch& b, ConstView from, View x) const {
     const auto scope = s.workspace().scope();
     const View y = s.workspace().take(DType::f32, x.shape);
-    norm.forward(s, x, y);
+    if (norm)
+        norm->forward(s, from, y);
+    else
+        s.copy(from, y);
     body->forward(s, b, y);
     if (post) post->forward(s, y, y);
     ops::add(s, {.x = y, .y = x});
 }
 
 void Block::forward(Stream& s, const Batch& b, View x) const {
-    mixer_.forward(s, b, x);
-    mlp_.forward(s, b, x);
+    if (!parallel_) {
+        mixer_.forward(s, b, x, x);
+        mlp_.forward(s, b, x, x);
+        return;
+    }
+    const auto scope = s.workspace().scope();
+    const View y = s.workspace().take(DType::f32, x.shape);
+    mixer_.norm->forward(s, x, y);
+    const View z = s.workspace().take(DType::f32, x.shape);
+    for (const Half* half : {&mixer_, &mlp_}) {
+        s.copy(y, z);
+        half->body->forward(s, b, z);
+        ops::add(s, {.x = z, .y = x});
+    }
 }
 
 void Block::each_linear(const LinearVisitor& visit) {

@@ -8,7 +8,7 @@
 namespace exl3 {
 
 /// One decoder layer around the f32 residual stream x:
-/// x += post(mixer(norm(x))), then x += post(mlp(norm(x))); post norms where the spec has them.
+/// x += post(mixer(norm(x))), then x += post(mlp(norm(x))); norms where the spec has them.
 class Block final : public Module {
 public:
     Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, int layer);
@@ -16,15 +16,17 @@ public:
     void each_linear(const LinearVisitor& visit) override;
 
 private:
+    /// x += post(body(norm(from))); from may be x.
     struct Half {
-        Half(Norm n, std::unique_ptr<Module> b, std::optional<Norm> p)
+        Half(std::optional<Norm> n, std::unique_ptr<Module> b, std::optional<Norm> p)
             : norm(std::move(n)), body(std::move(b)), post(std::move(p)) {}
-        Norm norm;
+        void forward(Stream& s, const Batch& b, ConstView from, View x) const;
+        std::optional<Norm> norm;
         std::unique_ptr<Module> body;
         std::optional<Norm> post;
-        void forward(Stream& s, const Batch& b, View x) const;
     };
     Half mixer_, mlp_;
+    bool parallel_;
 };
 
 }  // namespace exl3

@@ -15,7 +15,8 @@ LinearSpec resolve_head(const Checkpoint& c, const ModelSpec& spec) {
 Head::Head(Stream& s, const Checkpoint& c, const ModelSpec& spec)
     : norm_(s, c, spec.final_norm, spec.hidden),
       out_(s, c, resolve_head(c, spec)),
-      softcap_(spec.logit_softcap) {}
+      softcap_(spec.logit_softcap),
+      scale_(spec.logit_scale) {}
 
 void Head::forward(Stream& s, ConstView x, View logits, LinearTap* tap) const {
     const auto scope = s.workspace().scope();
@@ -24,6 +25,7 @@ void Head::forward(Stream& s, ConstView x, View logits, LinearTap* tap) const {
     if (tap) tap->see(s, out_.spec.tag, y);
     out_.linear->forward(s, y, logits);
     if (softcap_ > 0) ops::softcap(s, {.x = logits, .cap = softcap_});
+    if (scale_ != 1) ops::add(s, {.x = logits, .y = logits, .scale = scale_ - 1});
 }
 
 }  // namespace exl3

@@ -16,7 +16,7 @@ public:
 private:
     Norm norm_;
     LinearSlot out_;
-    float softcap_;
+    float softcap_, scale_;
 };
 
 /// Where the head's weights stand: its own tensors, else the embedding of a tied model.

@@ -3,16 +3,22 @@
 
 namespace exl3 {
 
-/// RMS normalisation with the weight that a NormSpec names.
+/// The normalisation that a NormSpec names, with its weight.
 class Norm {
 public:
+    /// Over rows of `dim` values.
     Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int dim);
-    /// Normalises each row of x (rows, dim) into y; y may alias x.
+    /// Over the heads of queries or keys, `heads` of `head_dim` values each.
+    Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int heads, int head_dim);
+    /// Normalises x (rows, values) into y, which may alias it. Rows are cut into pieces of the
+    /// size the norm works on.
     void forward(Stream& s, ConstView x, View y) const;
 
 private:
-    Tensor weight_;
-    float eps_, weight_bias_;
+    Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, std::vector<int64_t> weight_shape);
+    Tensor weight_, bias_;
+    NormSpec spec_;
+    int64_t dim_ = 0;
 };
 
 }  // namespace exl3

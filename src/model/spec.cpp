@@ -46,6 +46,21 @@ std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden) {
                        .group = m.key / "down"}};
 }
 
+std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden) {
+    return {LinearSpec{.key = m.key / "up_proj",
+                       .in = hidden,
+                       .out = m.inner,
+                       .tag = m.key / "input",
+                       .group = m.key / "up",
+                       .priority = 1},
+            LinearSpec{.key = m.key / "down_proj",
+                       .in = m.inner,
+                       .out = hidden,
+                       .tag = m.key / "down",
+                       .group = m.key / "down",
+                       .priority = 1}};
+}
+
 std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden) {
     const auto of = [&](const auto& spec) { return linears_of(spec, hidden); };
     std::vector<LinearSpec> all = std::visit(of, block.mixer);

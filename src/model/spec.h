@@ -49,10 +49,19 @@ struct RopeSpec {
     float query_scale_beta = 0;                        ///< Ministral 3; 0: off
 };
 
+/// What a norm over queries or keys takes the mean of.
+enum class HeadNormSpan : uint8_t {
+    head,        ///< each head by itself; one weight of head_dim for all
+    all_heads,   ///< all heads of a token at once; a weight for every channel
+    own_weight,  ///< each head by itself, with its own row of a (heads, head_dim) weight
+};
+
 struct NormSpec {
     Key key;  ///< without ".weight"; empty: no weight
     float eps = 1e-6f;
-    float weight_bias = 0;  ///< 1 where the checkpoint stores weight - 1 (Gemma)
+    float weight_bias = 0;                   ///< 1 where the checkpoint stores weight - 1 (Gemma)
+    bool layer_norm = false;                 ///< subtracts the mean first (LayerNorm); else RMS
+    HeadNormSpan span = HeadNormSpan::head;  ///< of a norm over queries or keys
 };
 
 /// A matrix of the model. Where EXL3 or plain tensors stand under `key` they are used; otherwise
@@ -87,17 +96,27 @@ struct GatedMlpSpec {
     std::string fused_gate_up;  ///< name of a stacked gate, up tensor under `key`, if any
 };
 
-using MixerSpec = std::variant<AttentionSpec>;
-using MlpSpec = std::variant<GatedMlpSpec>;
+/// down(act(up(x))).
+struct PlainMlpSpec {
+    Key key;
+    int inner = 0;
+    Act act = Act::relu2;
+};
 
-/// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))).
+using MixerSpec = std::variant<AttentionSpec>;
+using MlpSpec = std::variant<GatedMlpSpec, PlainMlpSpec>;
+
+/// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))), each norm where it is.
+/// Parallel blocks feed both halves from one norm: y = mixer_norm(x); x += mixer(y) + mlp(y).
 struct BlockSpec {
-    NormSpec mixer_norm;
+    Key key;  ///< of the layer: every tensor below it belongs to the block
+    std::optional<NormSpec> mixer_norm;
     MixerSpec mixer;
     std::optional<NormSpec> mixer_post_norm;
-    NormSpec mlp_norm;
+    std::optional<NormSpec> mlp_norm;
     MlpSpec mlp;
     std::optional<NormSpec> mlp_post_norm;
+    bool parallel = false;
 };
 
 struct ModelSpec {
@@ -111,12 +130,14 @@ struct ModelSpec {
     NormSpec final_norm;
     LinearSpec head;
     bool tied_head = false;   ///< without head tensors the embedding is the head
+    float logit_scale = 1;    ///< multiplies the logits, after the cap
     float logit_softcap = 0;  ///< 0: off
 };
 
 /// The matrices of a part in quantization order, with their sharing and bit groups.
 std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
+std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden);
 
 }  // namespace exl3
