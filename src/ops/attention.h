@@ -38,8 +38,8 @@ struct AttentionArgs {
     View y;             ///< (tokens, heads, head_dim) f32; must not alias q
     float scale = 1;    ///< multiplies q.k
     float softcap = 0;  ///< s = cap * tanh(s / cap) when positive
-    int window = 0;     ///< key j is visible to query i iff 0 <= i - j < window; 0 = all of the past
-    ConstView sinks;    ///< optional (heads) f32: one more logit in the denominator, value zero
+    int window = 0;   ///< key j is visible to query i iff 0 <= i - j < window; 0 = all of the past
+    ConstView sinks;  ///< optional (heads) f32: one more logit in the denominator, value zero
 };
 void check(const AttentionArgs& a);
 

@@ -12,14 +12,14 @@ struct GemmArgs {
     bool transpose_a = false;
     bool transpose_b = false;
     float alpha = 1;
-    float beta = 0;  ///< 0: c is overwritten, whatever it held
+    float beta = 0;      ///< 0: c is overwritten, whatever it held
     bool lower = false;  ///< only entries on and below the diagonal are needed (symmetric results)
 };
 void check(const GemmArgs& a);
 
 /// The blockwise 128-point Hadamard transform, in place.
 struct HadamardArgs {
-    View x;              ///< (rows, dim) f32
+    View x;                ///< (rows, dim) f32
     bool columns = false;  ///< false: along each row (dim % 128 == 0); true: down the columns
 };
 void check(const HadamardArgs& a);

@@ -17,9 +17,9 @@ struct RopeArgs {
     ConstView positions;  ///< (tokens) i32
     ConstView inv_freq;   ///< (r / 2) f32, r <= head_dim
     RopeStyle style = RopeStyle::neox;
-    float attention_factor = 1;   ///< multiplies cos and sin (YaRN, longrope)
-    float query_scale_beta = 0;   ///< Ministral 3 query scaling; 0 = off
-    float query_scale_length = 1; ///< original_max_position_embeddings of that scaling
+    float attention_factor = 1;    ///< multiplies cos and sin (YaRN, longrope)
+    float query_scale_beta = 0;    ///< Ministral 3 query scaling; 0 = off
+    float query_scale_length = 1;  ///< original_max_position_embeddings of that scaling
 };
 void check(const RopeArgs& a);
 

@@ -115,8 +115,7 @@ std::vector<Module> collect(const Checkpoint& source, const ModelSpec& spec, con
     for (size_t i = 0; i < parts.size(); ++i) {
         Module& module = modules.emplace_back();
         if (i < spec.blocks.size()) {
-            // "model.layers.3" from "model.layers.3.input_layernorm"
-            take_below(module, leaf_of(spec.blocks[i].mixer_norm.key.str()));
+            take_below(module, spec.blocks[i].key);
         } else {
             take(module, (spec.final_norm.key / "weight").str());
             modules.emplace_back();
