@@ -1,7 +1,6 @@
 #include "cpu/encode_plan.h"
 
 #include <cmath>
-#include <cstdlib>
 
 namespace exl3::cpu {
 namespace {
@@ -27,12 +26,18 @@ void put(const EncodeTables& t, void* table, int i, float value, float range) {
 
 }  // namespace
 
-float fixed_range(Codebook codebook) {
+float fixed_limit(Codebook codebook) {
     return codebook.kind == CodebookKind::mul1 ? 3.9f : 4.4f;
 }
 
+float fixed_range(Codebook codebook, int bits) {
+    // At 1 and 2 bits errors are large: a coarser unit still is a tenth of the mean, and leaves
+    // room for tiles whose every target is out of reach.
+    return fixed_limit(codebook) * static_cast<float>(bits <= 2 ? 2 : 1);
+}
+
 void fill_tables(const EncodeTables& t, Codebook codebook, int begin, int end) {
-    const float range = fixed_range(codebook);
+    const float range = fixed_range(codebook, t.bits);
     const auto value = [&](int state) {
         return to_float(decode_state(static_cast<uint16_t>(state), codebook));
     };
@@ -44,8 +49,7 @@ void fill_tables(const EncodeTables& t, Codebook codebook, int begin, int end) {
 }
 
 int lead_positions(int bits) {
-    constexpr int kPositions[] = {0, 96, 96, 80, 64, 64, 48, 32, 24};
-    static const int ov = getenv("SEAM") ? atoi(getenv("SEAM")) : 0; if (ov) return ov;
+    constexpr int kPositions[] = {0, 128, 128, 96, 96, 96, 64, 48, 32};
     return kPositions[bits];
 }
 

@@ -17,9 +17,10 @@ constexpr bool is_fixed(int bits) {
 }
 
 /// Fixed point: values and targets are i16 multiples of range / 32767, the cost of an error d is
-/// d^2 / (range^2 / 32768) rounded. The range holds the codebook and a margin for targets beyond
-/// it; a target further out counts as the end of the range.
-float fixed_range(Codebook codebook);
+/// d^2 / (range^2 / 32768) rounded.
+float fixed_range(Codebook codebook, int bits);
+/// The codebook's largest value and a margin; a fixed-point target further out counts as this.
+float fixed_limit(Codebook codebook);
 
 /// The codebook in the two orders of the search: i16 where is_fixed(bits), else f32.
 struct EncodeTables {

@@ -55,9 +55,7 @@ inline F32 tag_lanes(F32 a, int bits, int first) {
 struct U16 {
     static constexpr int width = 16;
     __m256i v;
-    static U16 load(const void* p) {
-        return {_mm256_loadu_si256(static_cast<const __m256i*>(p))};
-    }
+    static U16 load(const void* p) { return {_mm256_loadu_si256(static_cast<const __m256i*>(p))}; }
     static U16 set(int x) { return {_mm256_set1_epi16(static_cast<int16_t>(x))}; }
     void store(uint16_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
 };
@@ -90,13 +88,13 @@ inline void zip(U16& a, U16& b) {
 }
 
 inline F32 min_positive(F32 a, F32 b) {
-    return {_mm256_castsi256_ps(
-        _mm256_min_epu32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
+    return {
+        _mm256_castsi256_ps(_mm256_min_epu32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
 }
 inline F32 tag_lanes(F32 a, int bits, int first) {
     const __m256i keep = _mm256_set1_epi32(-(1 << bits));
-    const __m256i lanes = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                           _mm256_set1_epi32(first));
+    const __m256i lanes =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
     return {_mm256_castsi256_ps(
         _mm256_or_si256(_mm256_and_si256(_mm256_castps_si256(a.v), keep), lanes))};
 }
@@ -141,13 +139,13 @@ inline void zip(U16& a, U16& b) {
 }
 
 inline F32 min_positive(F32 a, F32 b) {
-    return {_mm512_castsi512_ps(
-        _mm512_min_epu32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
+    return {
+        _mm512_castsi512_ps(_mm512_min_epu32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
 }
 inline F32 tag_lanes(F32 a, int bits, int first) {
-    const __m512i lanes = _mm512_add_epi32(
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-        _mm512_set1_epi32(first));
+    const __m512i lanes =
+        _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                         _mm512_set1_epi32(first));
     return {_mm512_castsi512_ps(_mm512_or_si512(
         _mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(-(1 << bits))), lanes))};
 }

@@ -76,6 +76,27 @@ struct Scratch {
     uint8_t* planes = nullptr;
 };
 
+// The cheapest ways to the edges that predecessors [p, p + width), of any k, reach by `symbol`.
+template <int K, bool kTag>
+inline void search_symbol(const int16_t* v, const uint16_t* const* in, int p, const U16* w,
+                          U16 (*best)[Trellis<K>::fan], int symbol) {
+    using T = Trellis<K>;
+    const U16 keep = U16::set(kTag ? -T::fan : -1);
+    U16 m[kTogether];
+    EXL3_UNROLL
+    for (int k = 0; k < T::fan; ++k) {
+        const U16 value = U16::load(v + k * U16::width);
+        EXL3_UNROLL
+        for (int t = 0; t < kTogether; ++t) {
+            const U16 before = U16::load(in[t] + k * T::low + p);
+            const U16 cost = extend(value, w[t], before, keep, U16::set(kTag ? k : 0));
+            m[t] = k == 0 ? cost : min(m[t], cost);
+        }
+    }
+    EXL3_UNROLL
+    for (int t = 0; t < kTogether; ++t) best[t][symbol] = m[t];
+}
+
 // One position in fixed point: for each edge the cheapest of its 2^K predecessors. Lanes are
 // consecutive predecessors; a symbol takes them to edges 2^K apart, which K rounds of zip bring
 // into order.
@@ -90,23 +111,13 @@ void step(const int16_t* v, const uint16_t* const* in, uint16_t* const* out, con
 
     for (int p = 0; p < T::low; p += U16::width) {
         U16 best[kTogether][T::fan];
-        const auto search = [&](int symbol) {
-            EXL3_UNROLL
-            for (int k = 0; k < T::fan; ++k, v += U16::width) {
-                const U16 value = U16::load(v);
-                EXL3_UNROLL
-                for (int t = 0; t < kTogether; ++t) {
-                    const U16 cost = extend(value, w[t], U16::load(in[t] + k * T::low + p), keep,
-                                            U16::set(kTag ? k : 0));
-                    best[t][symbol] = k == 0 ? cost : min(best[t][symbol], cost);
-                }
-            }
-        };
         if constexpr (K <= 2) {
             EXL3_UNROLL
-            for (int symbol = 0; symbol < T::fan; ++symbol) search(symbol);
+            for (int symbol = 0; symbol < T::fan; ++symbol, v += T::fan * U16::width)
+                search_symbol<K, kTag>(v, in, p, w, best, symbol);
         } else {
-            for (int symbol = 0; symbol < T::fan; ++symbol) search(symbol);
+            for (int symbol = 0; symbol < T::fan; ++symbol, v += T::fan * U16::width)
+                search_symbol<K, kTag>(v, in, p, w, best, symbol);
         }
         EXL3_UNROLL
         for (int t = 0; t < kTogether; ++t) {
@@ -148,9 +159,8 @@ void step(const float* v, const float* const* in, float* const* out, const float
     for (int e = 0; e < T::edges; e += kVectors * F32::width) {
         F32 best[kTogether][kVectors];
         EXL3_UNROLL
-        for (int t = 0; t < kTogether; ++t)
-            EXL3_UNROLL
-            for (int b = 0; b < kVectors; ++b) best[t][b] = F32::set(never(0.0f));
+        for (int t = 0; t < kTogether; ++t) EXL3_UNROLL
+        for (int b = 0; b < kVectors; ++b) best[t][b] = F32::set(never(0.0f));
         for (int k = 0; k < T::fan; ++k) {
             EXL3_UNROLL
             for (int b = 0; b < kVectors; ++b, v += F32::width) {
@@ -164,9 +174,8 @@ void step(const float* v, const float* const* in, float* const* out, const float
             }
         }
         EXL3_UNROLL
-        for (int t = 0; t < kTogether; ++t)
-            EXL3_UNROLL
-            for (int b = 0; b < kVectors; ++b) best[t][b].store(out[t] + e + b * F32::width);
+        for (int t = 0; t < kTogether; ++t) EXL3_UNROLL
+        for (int b = 0; b < kVectors; ++b) best[t][b].store(out[t] + e + b * F32::width);
     }
 }
 
@@ -214,7 +223,8 @@ inline int predecessor(int edge, const float* trace, float target, const float* 
 template <typename Vector, typename Cost>
 inline Cost smallest(const Cost* row, int count) {
     Vector low = Vector::load(row);
-    for (int e = Vector::width; e < count; e += Vector::width) low = min(low, Vector::load(row + e));
+    for (int e = Vector::width; e < count; e += Vector::width)
+        low = min(low, Vector::load(row + e));
     alignas(64) Cost lanes[Vector::width];
     low.store(lanes);
     Cost m = lanes[0];
@@ -252,8 +262,8 @@ struct Search {
         : a(args),
           stream(static_cast<const Value*>(t.stream)),
           trace_table(static_cast<const Value*>(t.trace)) {
-        const float range = fixed_range(args.codebook);
-        limit = is_fixed(K) ? range : kMaxTarget;
+        const float range = fixed_range(args.codebook, K);
+        limit = is_fixed(K) ? fixed_limit(args.codebook) : kMaxTarget;
         scale = is_fixed(K) ? 32767 / range : 1;
         for (int i = 0; i < kTogether; ++i) scratch[i] = Scratch<K>(memory + i * T::bytes);
     }
@@ -271,14 +281,27 @@ struct Search {
     // Positions [begin, end), taken modulo 256.
     template <bool kTag>
     void run(int begin, int end) {
-        constexpr int kRenormalize = 8;
+        // 16-bit costs are brought down every eight positions, or at every one where they grow by
+        // more than an eighth of what the spread between paths leaves free.
+        constexpr int kOften = 8;
+        constexpr float kMuch = is_fixed(K) ? 3000 : 1e30f;
+        int next[kTogether], interval[kTogether];
+        for (int t = 0; t < kTogether; ++t) {
+            next[t] = begin;
+            interval[t] = 0;
+        }
         for (int i = begin; i < end; ++i) {
             Value w[kTogether];
             const Cost* in[kTogether];
             Cost* out[kTogether];
             uint8_t* planes[kTogether];
             for (int t = 0; t < kTogether; ++t) {
-                if (i % kRenormalize == 0) renormalize(scratch[t].row(i));
+                if (i == next[t]) {
+                    const float growth = renormalize(scratch[t].row(i));
+                    const bool calm = growth < kMuch * static_cast<float>(interval[t]);
+                    interval[t] = calm ? kOften : 1;
+                    next[t] += interval[t];
+                }
                 w[t] = target[t][i & (kTileSize - 1)];
                 in[t] = scratch[t].row(i);
                 out[t] = scratch[t].row(i + 1);
@@ -290,13 +313,16 @@ struct Search {
 
     // Subtracts the smallest cost of a row, so that what the tile has cost so far takes no
     // precision from the differences between paths. Clears the bits of tags.
-    void renormalize(Cost* row) {
-        const Vector low = Vector::set(smallest<Vector>(row, T::edges));
+    // @return what it subtracted
+    float renormalize(Cost* row) {
+        const Cost smallest_cost = smallest<Vector>(row, T::edges);
+        const Vector low = Vector::set(smallest_cost);
         for (int e = 0; e < T::edges; e += Vector::width) {
             Vector cost = reduce(Vector::load(row + e), low);
             if constexpr (T::tags) cost = cost & Vector::set(-T::fan);
             cost.store(row + e);
         }
+        return smallest_cost;
     }
 
     // The symbols of the cheapest path that leaves position 255 along `edge`.
@@ -304,8 +330,10 @@ struct Search {
     int trace(int t, int edge, uint8_t* symbols) const {
         for (int p = kTileSize - 1; p >= 0; --p) {
             int k = 0;
-            if constexpr (T::tags) k = predecessor<K>(edge, scratch[t].planes_at(p));
-            else k = predecessor<K>(edge, trace_table, target[t][p], scratch[t].row(p));
+            if constexpr (T::tags)
+                k = predecessor<K>(edge, scratch[t].planes_at(p));
+            else
+                k = predecessor<K>(edge, trace_table, target[t][p], scratch[t].row(p));
             symbols[p] = static_cast<uint8_t>(edge & (T::fan - 1));
             edge = (k << (16 - K) | edge) >> K;
         }

@@ -18,7 +18,8 @@ public:
         back_.resize(static_cast<size_t>(kTileSize) * static_cast<size_t>(edges_));
     }
 
-    /// Steps over all 256 positions from `start`, from any edge if `from` is -1, else from that one.
+    /// Steps over all 256 positions from `start`, from any edge if `from` is -1, else from that
+    /// one.
     /// @return the cost of each edge after the last step; back(i, edge) then tells its predecessor
     const std::vector<float>& forward(const float* target, int start, int from) {
         constexpr float kNever = std::numeric_limits<float>::infinity();
