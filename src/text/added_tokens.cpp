@@ -36,45 +36,21 @@ size_t skip_space_right(std::string_view text, size_t at) {
 
 // ---- StringMatcher
 
-uint32_t StringMatcher::child_of(uint32_t node, uint8_t byte) const {
-    uint32_t child = nodes_[node].child;
-    while (child != kNone && nodes_[child].byte != byte) child = nodes_[child].sibling;
-    return child;
-}
-
 void StringMatcher::add(std::string_view text, uint32_t value) {
-    uint32_t node = kNone;
-    for (const char c : text) {
-        const auto byte = static_cast<uint8_t>(c);
-        uint32_t next = node == kNone ? roots_[byte] : child_of(node, byte);
-        if (next == kNone) {
-            next = static_cast<uint32_t>(nodes_.size());
-            nodes_.push_back({.byte = byte});
-            if (node == kNone) {
-                roots_[byte] = next;
-            } else {
-                nodes_[next].sibling = nodes_[node].child;
-                nodes_[node].child = next;
-            }
-        }
-        node = next;
-    }
-    if (nodes_[node].value == kNone) nodes_[node].value = value;
+    if (!trie_.contains(text)) trie_.set(text, value);
 }
 
 std::optional<StringMatcher::Match> StringMatcher::find(std::string_view text, size_t from) const {
-    if (empty()) return std::nullopt;
+    if (trie_.empty()) return std::nullopt;
     for (size_t begin = from; begin < text.size(); ++begin) {
-        uint32_t node = roots_[static_cast<uint8_t>(text[begin])];
-        if (node == kNone) continue;
-        Match best{begin, begin, kNone};
-        for (size_t i = begin + 1;; ++i) {
-            if (nodes_[node].value != kNone) best = {begin, i, nodes_[node].value};
+        uint32_t node = trie_.first(text[begin]);
+        Match best{begin, begin, Trie::kNone};
+        for (size_t i = begin + 1; node != Trie::kNone; ++i) {
+            if (trie_.value(node) != Trie::kNone) best = {begin, i, trie_.value(node)};
             if (i == text.size()) break;
-            node = child_of(node, static_cast<uint8_t>(text[i]));
-            if (node == kNone) break;
+            node = trie_.next(node, text[i]);
         }
-        if (best.value != kNone) return best;
+        if (best.value != Trie::kNone) return best;
     }
     return std::nullopt;
 }
@@ -121,7 +97,8 @@ void AddedTokens::split(std::string_view text, bool in_normalized, bool specials
         if (token.lstrip) begin = std::max(skip_space_left(text, begin), done);
         if (token.rstrip) end = skip_space_right(text, end);
         if (done < begin) out.push_back({-1, done, begin});
-        out.push_back({token.id, begin, end});
+        // A match inside white space that the token before it has taken leaves nothing.
+        if (begin < end) out.push_back({token.id, begin, end});
         done = end;
     }
     if (done < text.size()) out.push_back({-1, done, text.size()});

@@ -1,11 +1,12 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "text/trie.h"
 
 namespace exl3::text {
 
@@ -20,8 +21,7 @@ struct AddedToken {
     bool special = false;      ///< left out when decoding without special tokens
 };
 
-/// Finds the leftmost, then longest, of many strings. A trie, walked from each position whose byte
-/// begins some string.
+/// Finds the leftmost, then longest, of many strings.
 class StringMatcher {
 public:
     void add(std::string_view text, uint32_t value);  ///< not empty; the first of equals stays
@@ -30,21 +30,9 @@ public:
         uint32_t value;
     };
     std::optional<Match> find(std::string_view text, size_t from) const;
-    bool empty() const { return nodes_.empty(); }
 
 private:
-    static constexpr uint32_t kNone = 0xFFFFFFFF;
-    struct Node {
-        uint8_t byte = 0;
-        uint32_t child = kNone, sibling = kNone, value = kNone;
-    };
-    uint32_t child_of(uint32_t node, uint8_t byte) const;
-    std::vector<Node> nodes_;
-    std::array<uint32_t, 256> roots_ = [] {
-        std::array<uint32_t, 256> r{};
-        r.fill(kNone);
-        return r;
-    }();
+    Trie trie_;  // walked from each position whose byte begins some string
 };
 
 /// A stretch of text between added tokens (id < 0), or an added token.
@@ -61,12 +49,14 @@ public:
     /// Must follow the last add. normalize(content) gives what a normalized token is sought as.
     template <typename F>
     void finish(F&& normalize) {
-        for (uint32_t i = 0; i < tokens_.size(); ++i) {
-            if (!tokens_[i].normalized)
-                raw_.add(tokens_[i].content, i);
-            else if (const std::string s = normalize(tokens_[i].content); !s.empty())
-                normalized_.add(s, i);
-        }
+        for (const bool special : {true, false})  // of tokens that look alike a special one wins
+            for (uint32_t i = 0; i < tokens_.size(); ++i) {
+                if (tokens_[i].special != special) continue;
+                if (!tokens_[i].normalized)
+                    raw_.add(tokens_[i].content, i);
+                else if (const std::string s = normalize(tokens_[i].content); !s.empty())
+                    normalized_.add(s, i);
+            }
     }
 
     const AddedToken* by_id(int32_t id) const;

@@ -5,14 +5,11 @@
 #include <optional>
 
 #include "text/bpe.h"
+#include "text/unigram.h"
+#include "text/word_models.h"
 
 namespace exl3::text {
 namespace {
-
-struct Piece {
-    std::string text;
-    double score;
-};
 
 /// The members of "model" as they come; the vocabulary at once, merges when it is complete.
 struct ModelFile {
@@ -20,8 +17,9 @@ struct ModelFile {
     BpeOptions bpe;
     Vocab vocab;
     bool has_vocab = false;
-    std::optional<size_t> merges_at;  // offset in the file
-    std::vector<Piece> pieces;        // Unigram's vocabulary
+    bool has_prefix = false;             // continuing_subword_prefix is given, maybe as ""
+    std::optional<size_t> merges_at;     // offset in the file
+    std::vector<Unigram::Piece> pieces;  // Unigram's vocabulary
     bool has_pieces = false;
     std::optional<int64_t> unk_index;
     std::optional<int64_t> max_chars;
@@ -67,7 +65,7 @@ void ModelFile::read_vocab(JsonReader& reader) {
 void ModelFile::read_pieces(JsonReader& reader) {
     has_pieces = true;
     reader.array([&] {
-        Piece piece{};
+        Unigram::Piece piece{};
         int at = 0;
         reader.array([&] {
             if (at == 0)
@@ -99,6 +97,7 @@ void ModelFile::read(JsonReader& reader) {
         } else if (key == "unk_token") {
             bpe.unk_token = string_or_null(reader);
         } else if (key == "continuing_subword_prefix") {
+            has_prefix = reader.peek() == JsonReader::Kind::string;
             bpe.prefix = string_or_null(reader);
         } else if (key == "end_of_word_suffix") {
             bpe.suffix = string_or_null(reader);
@@ -138,7 +137,6 @@ void read_merge(JsonReader& reader, std::string& left, std::string& right) {
 }
 
 std::unique_ptr<TokenModel> make_bpe(ModelFile& file, JsonReader& reader, bool raw_bytes) {
-    if (!file.has_vocab) reader.fail("model.vocab is missing");
     file.bpe.raw_bytes =
         raw_bytes && !file.bpe.byte_fallback && file.bpe.prefix.empty() && file.bpe.suffix.empty();
     const size_t tokens = file.vocab.size();
@@ -163,13 +161,43 @@ std::unique_ptr<TokenModel> make_bpe(ModelFile& file, JsonReader& reader, bool r
     return bpe;
 }
 
+std::unique_ptr<TokenModel> make_unigram(const ModelFile& file, const JsonReader& reader) {
+    std::optional<int32_t> unk_id;
+    if (file.unk_index) {
+        if (*file.unk_index < 0 || *file.unk_index >= static_cast<int64_t>(file.pieces.size()))
+            throw Error(Errc::invalid_file, {.file = reader.file()},
+                        fmt::format("key 'model.unk_id': is {}, the vocabulary has {} pieces",
+                                    *file.unk_index, file.pieces.size()));
+        unk_id = static_cast<int32_t>(*file.unk_index);
+    }
+    return std::make_unique<Unigram>(file.pieces, unk_id, file.bpe.byte_fallback);
+}
+
+// Files of the first versions do not name the model.
+std::string guess_type(const ModelFile& file) {
+    if (file.has_pieces) return "Unigram";
+    if (file.merges_at) return "BPE";
+    return file.max_chars ? "WordPiece" : "WordLevel";
+}
+
 }  // namespace
 
 std::unique_ptr<TokenModel> load_model(JsonReader& reader, bool raw_bytes) {
     ModelFile file;
     file.read(reader);
-    if (file.type.empty()) file.type = file.merges_at ? "BPE" : "WordLevel";
+    if (file.type.empty()) file.type = guess_type(file);
+    const bool has_it = file.type == "Unigram" ? file.has_pieces : file.has_vocab;
+    if (!has_it)
+        throw Error(Errc::invalid_file, {.file = reader.file()},
+                    fmt::format("key 'model.vocab': is missing, or not what {} needs", file.type));
     if (file.type == "BPE") return make_bpe(file, reader, raw_bytes);
+    if (file.type == "Unigram") return make_unigram(file, reader);
+    if (file.type == "WordPiece")
+        return std::make_unique<WordPiece>(
+            std::move(file.vocab), file.bpe.unk_token.empty() ? "[UNK]" : file.bpe.unk_token,
+            file.has_prefix ? file.bpe.prefix : "##", file.max_chars.value_or(100));
+    if (file.type == "WordLevel")
+        return std::make_unique<WordLevel>(std::move(file.vocab), file.bpe.unk_token);
     throw Error(Errc::unsupported, {.file = reader.file()},
                 fmt::format("key 'model.type': is the unknown model '{}'", file.type));
 }

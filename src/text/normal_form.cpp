@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "text/unicode.h"
@@ -19,10 +21,37 @@ bool is_inert(char32_t c, NormalForm form) {
            (c >= 0xAC00 && c < 0xD7A4);
 }
 
+// Code points that utf8proc decomposes or orders and the reference implementation, whose tables are
+// of an older Unicode, leaves alone. Models have seen them so.
+constexpr std::pair<char32_t, char32_t> kNewer[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
+    {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},
+    {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA},
+    {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50},
+    {0x10F82, 0x10F85}, {0x1145E, 0x1145E}, {0x11938, 0x11938}, {0x1E030, 0x1E06D},
+    {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
+    {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+bool is_newer(utf8proc_int32_t point) {
+    const auto c = static_cast<char32_t>(point);
+    if (c < kNewer[0].first) return false;
+    const auto after = std::upper_bound(std::begin(kNewer), std::end(kNewer), c,
+                                        [](char32_t x, const auto& r) { return x < r.first; });
+    return after != std::begin(kNewer) && c <= std::prev(after)->second;
+}
+
+// Nothing composes with these, though utf8proc would: it drops U+11A7, the empty Hangul tail,
+// behind a syllable, and joins U+11930 with U+11935.
+bool never_composes(utf8proc_int32_t c) {
+    return c == 0x11A7 || c == 0x11930 || is_newer(c);
+}
+
+int combining_class(utf8proc_int32_t c) {
+    return is_newer(c) ? 0 : utf8proc_get_property(c)->combining_class;
+}
+
 void put_in_order(std::vector<utf8proc_int32_t>& points) {
-    const auto class_of = [](utf8proc_int32_t c) {
-        return utf8proc_get_property(c)->combining_class;
-    };
+    const auto class_of = combining_class;
     for (size_t i = 0; i < points.size();) {
         if (class_of(points[i]) == 0) {
             ++i;
@@ -38,6 +67,22 @@ void put_in_order(std::vector<utf8proc_int32_t>& points) {
     }
 }
 
+void compose(std::vector<utf8proc_int32_t>& points) {
+    size_t kept = 0;
+    for (size_t begin = 0; begin < points.size();) {
+        size_t end = begin + 1;
+        while (end < points.size() && !never_composes(points[end])) ++end;
+        const auto length = utf8proc_normalize_utf32(
+            points.data() + begin, static_cast<utf8proc_ssize_t>(end - begin),
+            static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+        std::copy_n(points.begin() + static_cast<ptrdiff_t>(begin), length,
+                    points.begin() + static_cast<ptrdiff_t>(kept));
+        kept += static_cast<size_t>(length);
+        begin = end;
+    }
+    points.resize(kept);
+}
+
 void append_normalized(std::string& out, std::string_view text, NormalForm form) {
     const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
     const auto options =
@@ -49,19 +94,14 @@ void append_normalized(std::string& out, std::string_view text, NormalForm form)
         int boundary = 0;
         const auto c = static_cast<utf8proc_int32_t>(next_code_point(text, i));
         const auto n = utf8proc_decompose_char(c, parts, 32, options, &boundary);
-        if (n < 0 || n > 32)
+        if (n < 0 || n > 32 || is_newer(c))
             points.push_back(c);
         else
             points.insert(points.end(), parts, parts + n);
     }
     put_in_order(points);
-    auto length = static_cast<utf8proc_ssize_t>(points.size());
-    if (form == NormalForm::nfc || form == NormalForm::nfkc)
-        length = utf8proc_normalize_utf32(
-            points.data(), length,
-            static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-    for (utf8proc_ssize_t i = 0; i < length; ++i)
-        append_utf8(out, static_cast<char32_t>(points[static_cast<size_t>(i)]));
+    if (form == NormalForm::nfc || form == NormalForm::nfkc) compose(points);
+    for (const utf8proc_int32_t c : points) append_utf8(out, static_cast<char32_t>(c));
 }
 
 }  // namespace

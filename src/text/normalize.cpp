@@ -127,7 +127,8 @@ struct Bert final : Normalizer {
         for (size_t i = 0; i < text.size();) {
             const char32_t c = next_code_point(text, i);
             const bool line_or_tab = c == '\t' || c == '\n' || c == '\r';
-            if (c == 0 || c == kReplacement || (!line_or_tab && (category(c) & kOther))) continue;
+            if (c == 0 || c == kReplacement || (!line_or_tab && (category(c) & (kCc | kCf | kCo))))
+                continue;
             append_utf8(out, is_space(c) ? U' ' : c);
         }
         text = std::move(out);

@@ -4,6 +4,7 @@
 
 #include "text/byte_level.h"
 #include "text/pattern.h"
+#include "text/scripts.h"
 #include "text/split.h"
 #include "text/unicode.h"
 
@@ -213,6 +214,9 @@ void load_step(const JsonNode& node, PreTokenizers& steps) {
     } else if (type == "BertPreTokenizer") {
         steps.push_back(char_split(is_space, SplitBehavior::removed));
         steps.push_back(char_split(is_punctuation, SplitBehavior::isolated));
+    } else if (type == "UnicodeScripts") {
+        steps.push_back(std::make_unique<Split>(Pattern(Regex(script_run_pattern())),
+                                                SplitBehavior::removed, true));
     } else if (type == "FixedLength") {
         auto fixed = std::make_unique<FixedLength>();
         fixed->length = node.integer("length", 5);

@@ -20,6 +20,9 @@ namespace {
 // Bodies of PCRE2 classes. Its own \s includes U+180E and its \w leaves out marks.
 constexpr std::string_view kSpaceBody = R"(\t-\r\x{85}\p{Z})";
 constexpr std::string_view kWordBody = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside classes Oniguruma's \w and \b also take the raised digits and fractions of Latin-1.
+constexpr std::string_view kBareWordBody =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view kHexBody = "0-9A-Fa-f";
 constexpr int kMaxClassDepth = 50;
 
@@ -72,13 +75,14 @@ constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
     {"lower", R"(\p{Lowercase})"},
     {"space", kSpaceBody},
     {"whitespace", kSpaceBody},
-    {"punct", R"(\p{P}$+<=>\^`|~)"},
+    {"punct", R"(\p{P})"},
     {"cntrl", R"(\p{Cc})"},
     {"word", kWordBody},
     {"xdigit", kHexBody},
     {"blank", R"(\t\p{Zs})"},
     {"ascii", R"(\x{0}-\x{7F})"},
     {"graph", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co})"},
+    {"print", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Zs})"},
 };
 
 bool compiles(const std::string& pattern) {
@@ -330,6 +334,12 @@ private:
 
     void escape_outside() {
         const char c = escape_letter();
+        if (c == 'w' || c == 'W') {
+            out_ += c == 'w' ? "[" : "[^";
+            out_ += kBareWordBody;
+            out_ += ']';
+            return;
+        }
         if (const auto [body, negated] = set_escape(c); !body.empty()) {
             out_ += (negated ? "[^" : "[") + body + "]";
             return;
@@ -337,7 +347,7 @@ private:
         if (c == 'b' || c == 'B') {
             const char* edge = c == 'b' ? "(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))"
                                         : "(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))";
-            out_ += fmt::format(fmt::runtime(edge), kWordBody);
+            out_ += fmt::format(fmt::runtime(edge), kBareWordBody);
             return;
         }
         if (std::string_view("AzZGKRXk123456789").find(c) != std::string_view::npos) {
@@ -441,7 +451,8 @@ private:
         if (negated) name.remove_prefix(1);
         for (const char c : name)
             if (!std::isalpha(static_cast<uint8_t>(c))) return false;
-        const std::string body = property_body(name);
+        // The bracket has the symbols too, the property of this name does not.
+        const std::string body = name == "punct" ? R"(\p{P}\p{S})" : property_body(name);
         if (negated)
             term.expressions.push_back("[^" + body + "]");
         else
