@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "io/convert.h"
+#include "io/validate.h"
 #include "ops/ops.h"
 #include "trellis/hadamard.h"
 #include "trellis/tile.h"
@@ -91,15 +92,8 @@ std::vector<f16> read_scales(const Checkpoint& c, const Key& key, const char* va
         if (info.dims != std::vector<int64_t>{channels})
             refuse(c, name,
                    fmt::format("has shape {}, needs ({})", to_string(info.dims), channels));
+        require_finite(c, name);
         std::memcpy(out.data(), c.view(name).data, out.size() * sizeof(f16));
-        for (size_t i = 0; i < out.size(); ++i)
-            if ((out[i].bits & 0x7c00) == 0x7c00) {
-                Where at = c.where(name);
-                at.offset = info.offset + i * sizeof(f16);
-                throw Error(Errc::invalid_file, at,
-                            fmt::format("channel {} is {}, needs a finite scale", i,
-                                        out[i].bits & 0x3ff ? "NaN" : "infinite"));
-            }
         return out;
     }
     const std::string packed = key / signs;

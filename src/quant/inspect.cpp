@@ -1,5 +1,7 @@
 #include "quant/inspect.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,12 +25,16 @@ bool is_float(DType t) {
     return t == DType::f32 || t == DType::f16 || t == DType::bf16;
 }
 
-bool is_exl3_part(const Checkpoint& c, const std::string& name) {
+/// Whether a tensor's name ends like that of a part of an EXL3 matrix.
+bool is_named_like_a_part(const std::string& name) {
     static const std::set<std::string, std::less<>> kParts = {"trellis", "suh", "svh", "su",
                                                               "sv",      "mcg", "mul1"};
     const size_t dot = name.rfind('.');
-    return dot != std::string::npos && kParts.contains(std::string_view(name).substr(dot + 1)) &&
-           is_exl3(c, key_of(name));
+    return dot != std::string::npos && kParts.contains(std::string_view(name).substr(dot + 1));
+}
+
+bool is_exl3_part(const Checkpoint& c, const std::string& name) {
+    return is_named_like_a_part(name) && is_exl3(c, key_of(name));
 }
 
 /// Stored bits and stored weights of a set of matrices.
@@ -154,6 +160,22 @@ void check_matrix(const Checkpoint& c, const std::string& trellis_name) {
     read_exl3(c, l);
 }
 
+// Loading ignores tensors that it does not know. Beside a matrix that is not harmless: a codebook
+// marker with a damaged name makes it decode with another codebook and without a word.
+void check_name(const Checkpoint& c, const std::string& name) {
+    if (name.rfind('.') == std::string::npos) return;
+    const bool part = is_named_like_a_part(name), matrix = is_exl3(c, key_of(name));
+    if (part && !matrix)
+        throw Error(Errc::invalid_file, c.where(name),
+                    fmt::format("found no '{}', needed the matrix that this is a part of",
+                                (key_of(name) / "trellis").str()));
+    // "scale" was written before the first release and means nothing.
+    if (matrix && !part && !name.ends_with(".bias") && !name.ends_with(".scale") &&
+        !name.ends_with(".weight"))
+        throw Error(Errc::invalid_file, c.where(name),
+                    "found a tensor that is no part of the EXL3 matrix it stands beside");
+}
+
 // Builds the model part by part, which compares every tensor it needs with what is there.
 void check_against_model(Stream& s, const Checkpoint& c, Problems& problems) {
     std::optional<ModelSpec> spec;
@@ -195,6 +217,7 @@ CheckpointSummary summarize(const Checkpoint& c) {
 std::vector<std::string> check_checkpoint(Stream& s, const Checkpoint& c) {
     Problems problems;
     for (const auto& [name, entry] : c.tensors()) {
+        problems.attempt([&] { check_name(c, name); });
         if (name.ends_with(kTrellis)) problems.attempt([&] { check_matrix(c, name); });
         if (is_float(entry.info->dtype)) problems.attempt([&] { require_finite(c, name); });
     }

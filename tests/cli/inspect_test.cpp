@@ -74,6 +74,22 @@ TEST_F(InspectExl3, CheckFindsValuesThatAreNotFinite) {
     EXPECT_NE(all.find("model.norm.weight"), std::string::npos) << all;
 }
 
+TEST_F(InspectExl3, CheckFindsAMarkerWhoseNameIsDamaged) {
+    // Without its marker a matrix decodes with another codebook, and nothing else would tell.
+    std::string bytes = read_file(weights()).value();
+    for (const auto& [good, bad] :
+         {std::pair<std::string, std::string>{"layers.1.mlp.up_proj.mul1",
+                                              "layers.1.mlp.up_proj.mul0"},
+          {"layers.0.self_attn.v_proj.mul1", "layers.0.self_attn.w_proj.mul1"}}) {
+        std::string damaged = bytes;
+        damaged.replace(damaged.find(good), good.size(), bad);
+        folder_.write("model.safetensors", damaged);
+        const Finished f = exl3({"inspect", folder(), "--check"});
+        EXPECT_EQ(f.status, 1);
+        EXPECT_NE(f.err.find(bad), std::string::npos) << f.err;
+    }
+}
+
 TEST_F(InspectExl3, CheckComparesShapesWithTheConfig) {
     Json config = load_json(folder_ / "config.json");
     config["intermediate_size"] = config.at("intermediate_size").get<int>() + 128;

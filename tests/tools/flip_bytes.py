@@ -2,8 +2,9 @@
 """Damages a copy of a checkpoint in many ways and checks that exl3 survives each.
 
 For every trial one file of the copy (config, index, tokenizer, the header or the data of a safetensors file) gets random
-damage; `exl3 inspect --check` and `exl3 logits` must then end with status 0 or 1 within the time limit, a status of 1 must
-come with an `error:` line and without an output file, and no sanitizer may report anything. What fails is kept.
+damage. `exl3 inspect --check`, `exl3 logits` and `exl3 tokenize` must then end with status 0 or 1 within the time limit; a
+status of 1 must come with an `error:` line and without an output file, and no sanitizer may report anything. What fails is
+kept.
 
 A trial depends on --seed and its number alone: `--trial 17` repeats one. Exit status: 0 all passed, 1 some failed, 2 the
 undamaged checkpoint or the arguments are wrong. Needs nothing beyond Python's own library.
@@ -23,7 +24,13 @@ import tempfile
 from pathlib import Path
 
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w*Sanitizer")
+TEXT = "One Two-3.14 <s></s> \u00e9\u4f60\u597d \U0001f600\n\t  end"
 INTERESTING = [0x00, 0xFF, 0x7F, 0x80, ord('"'), ord("{"), ord("}"), ord("["), ord("]"), ord(","), ord("-"), ord("9"), ord("0")]
+
+
+STRANGE = [b"0", b"-1", b"1", b"7", b"65536", b"2147483647", b"-2147483648", b"9007199254740993", b"1e30", b"0.5", b"null",
+           b"true", b"[]", b"{}", b'""', b'"x"', b"[1, 2]"]
+VALUE = re.compile(rb'(?<=[:\[,\s])(-?[0-9][0-9.eE+-]*|true|false|null|"[^"\\]{0,40}"(?!\s*:))')
 
 
 class Part:
@@ -52,8 +59,19 @@ def parts_of(folder):
 def damage(path, part, rng):
     """Changes the file and says how."""
     with path.open("r+b") as f:
-        how = rng.choice(["bit", "bit", "byte", "byte", "digit", "run", "cut", "delete", "insert"])
+        how = rng.choice(["bit", "bit", "byte", "byte", "digit", "value", "value", "run", "cut", "delete", "insert"])
         at = rng.randrange(part.begin, part.end)
+        if how == "value":  # stays JSON: what follows the parser sees it
+            f.seek(0)
+            text = f.read()
+            found = list(VALUE.finditer(text)) if part.file.endswith(".json") else []
+            if found:
+                old, new = rng.choice(found), rng.choice(STRANGE)
+                f.seek(0)
+                f.write(text[:old.start()] + new + text[old.end():])
+                f.truncate()
+                return f"{old.group().decode('utf-8', 'replace')} at byte {old.start()} is {new.decode()}"
+            how = "bit"
         if how == "digit":  # numbers of another size reach further than broken syntax
             f.seek(part.begin)
             text = f.read(min(part.end - part.begin, 1 << 24))
@@ -61,7 +79,9 @@ def damage(path, part, rng):
             if digits:
                 at = part.begin + rng.choice(digits)
                 f.seek(at)
-                f.write(b"%d" % rng.randrange(10))
+                old = f.read(1)[0] - ord("0")
+                f.seek(at)
+                f.write(b"%d" % ((old + rng.randrange(1, 10)) % 10))
                 return f"another digit at byte {at}"
             how = "byte"
         f.seek(at)
@@ -125,12 +145,13 @@ def run(command, args):
 
 
 def check(folder, args, scratch):
-    """Runs both commands; a list of (command, problem, status, stderr)."""
+    """Runs the commands; a list of (command, problem, status, stderr)."""
     ids, out = scratch / "ids.json", scratch / "out" / "logits.safetensors"
     ids.write_text(json.dumps(args.ids))
     results = []
     for command in ([args.exl3, "inspect", str(folder), "--check"],
-                    [args.exl3, "logits", "-m", str(folder), "--ids", str(ids), "-o", str(out), "--device", args.device]):
+                    [args.exl3, "logits", "-m", str(folder), "--ids", str(ids), "-o", str(out), "--device", args.device],
+                    [args.exl3, "tokenize", "-m", str(folder), "--text", TEXT]):
         shutil.rmtree(out.parent, ignore_errors=True)
         out.parent.mkdir()
         problem, status, stderr = run(command, args)
@@ -158,6 +179,7 @@ def parse_arguments():
     p.add_argument("--memory", type=int, default=0, help="MiB of address space a command may use; 0: any (needed by asan)")
     p.add_argument("--device", default="cpu")
     p.add_argument("--ids", type=json.loads, default=[1, 2, 3], help="token ids for logits")
+    p.add_argument("--verbose", action="store_true", help="print every trial")
     p.add_argument("--keep", type=Path, default=Path("flip-findings"), help="where failing trials go")
     return p.parse_args()
 
@@ -193,6 +215,8 @@ def main():
             tally = counts.setdefault(part.kind, [0, 0])
             tally[0] += 1
             tally[1] += any(status == 1 for _, _, status, _ in results)
+            if args.verbose:
+                print(f"trial {trial}: {part.file}: {what}: exit statuses {[status for _, _, status, _ in results]}")
             for command, problem, _, stderr in results:
                 if problem is None:
                     continue
