@@ -91,6 +91,8 @@ RopeSpec rope(const ArchInput& in, RopeStyle style, int head_dim, std::string_vi
     r.theta = either("rope_theta", 10000);
     if (r.theta <= 1) c.fail("rope_theta", fmt::format("found {}, needed more than 1", r.theta));
     r.partial = either("partial_rotary_factor", partial_default);
+    if (r.partial > 1)
+        c.fail("partial_rotary_factor", fmt::format("found {}, needed at most 1", r.partial));
     r.dims = c.get<int>("rotary_dim", static_cast<int>(head_dim * r.partial));
     r.max_length = number(c, "max_position_embeddings", 8192);
     r.original_length = either("original_max_position_embeddings", 0);
