@@ -85,27 +85,32 @@ auto decoder_for(int bits) {
     return kByBits[bits - 1];
 }
 
-// Column pairs [begin, end).
+// Tile row after tile row of a block of kDecodePairs column pairs: at any time, writes go to 16
+// rows and reads come from kDecodePairs streams, which translation caches and prefetchers still
+// follow.
+inline constexpr int64_t kDecodePairs = 16;
+
+// Tile rows [begin, end) of every column pair.
 template <typename Y>
-void decode_pairs(const Exl3DecodeArgs& a, int64_t begin, int64_t end) {
+void decode_rows(const Exl3DecodeArgs& a, int64_t begin, int64_t end) {
     const auto decode =
         a.codebook.kind == CodebookKind::mul1  ? decoder_for<CodebookKind::mul1, Y>(a.bits)
         : a.codebook.kind == CodebookKind::mcg ? decoder_for<CodebookKind::mcg, Y>(a.bits)
                                                : decoder_for<CodebookKind::three_inst, Y>(a.bits);
-    const int64_t tile_rows = a.packed.shape[0];
-    for (int64_t p = begin; p < end; ++p) {
-        const uint32_t* words = a.packed.as<uint32_t>() + p * tile_rows * run_words(a.bits);
-        for (int64_t t = 0; t < tile_rows; ++t, words += run_words(a.bits))
-            decode(words, a.codebook.multiplier, a.y.row<Y>(t * kTile) + p * kRunColumns,
-                   a.y.row_stride);
-    }
+    const int64_t tile_rows = a.packed.shape[0], pairs = a.packed.shape[1] / 2;
+    const auto* words = a.packed.as<uint32_t>();
+    for (int64_t first = 0; first < pairs; first += kDecodePairs)
+        for (int64_t t = begin; t < end; ++t)
+            for (int64_t p = first; p < lesser(first + kDecodePairs, pairs); ++p)
+                decode(words + (p * tile_rows + t) * run_words(a.bits), a.codebook.multiplier,
+                       a.y.row<Y>(t * kTile) + p * kRunColumns, a.y.row_stride);
 }
 
-void exl3_decode_pairs(const Exl3DecodeArgs& a, int64_t begin, int64_t end) {
+void exl3_decode_rows(const Exl3DecodeArgs& a, int64_t begin, int64_t end) {
     if (a.y.dtype == DType::f16)
-        decode_pairs<f16>(a, begin, end);
+        decode_rows<f16>(a, begin, end);
     else
-        decode_pairs<float>(a, begin, end);
+        decode_rows<float>(a, begin, end);
 }
 
 EXL3_ISA_END
@@ -114,8 +119,8 @@ EXL3_ISA_END
 namespace exl3::cpu {
 
 void exl3_decode(Stream& s, const Exl3DecodeArgs& a) {
-    const auto decode = EXL3_ISA_PICK(s, exl3_decode_pairs);
-    pool_of(s).parallel_for(a.packed.shape[1] / 2, 1,
+    const auto decode = EXL3_ISA_PICK(s, exl3_decode_rows);
+    pool_of(s).parallel_for(a.packed.shape[0], kBlockTiles,
                             [&](int64_t b, int64_t e) { decode(a, b, e); });
 }
 

@@ -97,13 +97,31 @@ void make_panel(const uint32_t* words, uint32_t multiplier, int32_t* panel) {
         }
 }
 
+// Accumulators of the multiplication; exl3_products_avx512.h says why they have a type of their
+// own.
+typedef uint32_t Sums __attribute__((vector_size(32), may_alias));
+
+EXL3_INLINE Sums add_products(Sums sums, Runs weights, Runs activations) {
+    return sums + reinterpret_cast<Sums>(_mm256_madd_epi16(weights, activations));
+}
+
+/// c[0 : 8] += scale * sums
+EXL3_INLINE void add_scaled(Sums sums, float scale, float* c) {
+    const __m256 more =
+        _mm256_mul_ps(_mm256_cvtepi32_ps(reinterpret_cast<Runs>(sums)), _mm256_set1_ps(scale));
+    _mm256_storeu_ps(c, _mm256_add_ps(_mm256_loadu_ps(c), more));
+}
+
 template <int R>
 void multiply_rows(const int32_t* panel, const int16_t* q, const int32_t* start, const float* scale,
                    float* c, int64_t c_stride) {
     for (int lane = 0; lane < kRunLanes; lane += kTileLanes) {
-        Runs acc[R][2];
+        Sums left[R], right[R];
 #pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm256_set1_epi32(start[r]);
+        for (int r = 0; r < R; ++r) {
+            left[r] = reinterpret_cast<Sums>(_mm256_set1_epi32(start[r]));
+            right[r] = left[r];
+        }
         for (int i = 0; i < kBlock; i += 2) {
             const auto* w = reinterpret_cast<const Runs*>(panel + i / 2 * kRunColumns + lane);
             const Runs w0 = _mm256_load_si256(w), w1 = _mm256_load_si256(w + 2);
@@ -112,16 +130,14 @@ void multiply_rows(const int32_t* panel, const int16_t* q, const int32_t* start,
                 int32_t pair;
                 std::memcpy(&pair, q + r * kBlock + i, sizeof pair);
                 const Runs a = _mm256_set1_epi32(pair);
-                acc[r][0] = add_dot16(acc[r][0], w0, a);
-                acc[r][1] = add_dot16(acc[r][1], w1, a);
+                left[r] = add_products(left[r], w0, a);
+                right[r] = add_products(right[r], w1, a);
             }
         }
-        for (int r = 0; r < R; ++r)
-            for (int h = 0; h < 2; ++h) {
-                float* to = c + r * c_stride + h * kRunLanes + lane;
-                const __m256 add =
-                    _mm256_mul_ps(_mm256_cvtepi32_ps(acc[r][h]), _mm256_set1_ps(scale[r]));
-                _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), add));
-            }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            add_scaled(left[r], scale[r], c + r * c_stride + lane);
+            add_scaled(right[r], scale[r], c + r * c_stride + kRunLanes + lane);
+        }
     }
 }
