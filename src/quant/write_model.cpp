@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "io/convert.h"
 #include "io/mapped_file.h"
+#include "io/output_folder.h"
 #include "trellis/tile.h"
 
 namespace exl3 {
@@ -237,14 +238,8 @@ void copy_side_files(const fs::path& source, const fs::path& output) {
 uint64_t write_model(const Checkpoint& source, const ModelSpec& spec, const WorkFolder& work,
                      const std::vector<std::string>& parts, const ModelMeta& meta, int64_t shard_mb,
                      const fs::path& output) {
-    fs::path partial = output;
-    partial += ".partial";
-    std::error_code error;
-    fs::remove_all(partial, error);
-    fs::create_directories(partial, error);
-    if (error)
-        throw Error(Errc::io, {partial.string(), {}, {}},
-                    "cannot make the folder: " + error.message());
+    OutputFolder folder(output);
+    const fs::path& partial = folder.path();
     try {
         const std::vector<Module> modules = collect(source, spec, work, parts);
         const uint64_t bytes = write_shards(pack_shards(modules, shard_mb), partial);
@@ -255,14 +250,10 @@ uint64_t write_model(const Checkpoint& source, const ModelSpec& spec, const Work
         block["tensor_storage"] = tensor_storage(modules, meta.codebook);
         write_file(partial / "quantization_config.json", block.dump(4) + "\n");
         copy_side_files(source.folder(), partial);
-        fs::rename(partial, output);
+        folder.commit();
         return bytes;
     } catch (const fs::filesystem_error& e) {
-        fs::remove_all(partial, error);
         throw Error(Errc::io, {output.string(), {}, {}}, e.code().message());
-    } catch (...) {
-        fs::remove_all(partial, error);
-        throw;
     }
 }
 
