@@ -81,15 +81,31 @@ void Bpe::add_merge(int32_t left, int32_t right, uint32_t rank, int32_t result) 
     insert_slot(merges_, pair_of(left, right), {rank, result});
 }
 
-bool Bpe::add_merge(std::string_view left, std::string_view right, uint32_t rank) {
-    const int32_t a = vocab_.find(left), b = vocab_.find(right);
-    if (a < 0 || b < 0 || right.size() < options_.prefix.size()) return false;
-    std::string whole(left);
-    whole += right.substr(options_.prefix.size());
-    const int32_t result = vocab_.find(whole);
-    if (result < 0) return false;
-    add_merge(a, b, rank, result);
-    return true;
+std::optional<size_t> Bpe::add_merges(std::span<const MergeText> merges, uint32_t first_rank) {
+    struct Hashes {
+        uint64_t left, right, whole;
+    };
+    std::vector<Hashes> hashes(merges.size());
+    std::string whole;
+    const auto join = [&](const MergeText& m) {
+        whole = m.left;
+        whole += std::string_view(m.right).substr(std::min(options_.prefix.size(), m.right.size()));
+    };
+    for (size_t i = 0; i < merges.size(); ++i) {
+        join(merges[i]);
+        hashes[i] = {hash_bytes(merges[i].left), hash_bytes(merges[i].right), hash_bytes(whole)};
+        for (const uint64_t hash : {hashes[i].left, hashes[i].right, hashes[i].whole})
+            vocab_.table().prefetch(hash);
+    }
+    for (size_t i = 0; i < merges.size(); ++i) {
+        join(merges[i]);
+        const int32_t left = vocab_.find(merges[i].left, hashes[i].left);
+        const int32_t right = vocab_.find(merges[i].right, hashes[i].right);
+        const int32_t result = vocab_.find(whole, hashes[i].whole);
+        if (left < 0 || right < 0 || result < 0) return i;
+        add_merge(left, right, first_rank + static_cast<uint32_t>(i), result);
+    }
+    return std::nullopt;
 }
 
 void Bpe::finish() {

@@ -2,6 +2,8 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "text/token_model.h"
 #include "text/word_cache.h"
@@ -23,10 +25,14 @@ struct BpeOptions {
 class Bpe : public TokenModel {
 public:
     Bpe(Vocab vocab, BpeOptions options);
-    /// Declares a merge; the last of repeated pairs wins. False if a part or the result
-    /// (left + right without the prefix) is not in the vocabulary.
-    bool add_merge(std::string_view left, std::string_view right, uint32_t rank);
-    /// The same with known ids.
+    struct MergeText {
+        std::string left, right;
+    };
+    /// Declares merges of ranks first_rank, first_rank + 1, ...; the last of repeated pairs wins.
+    /// Returns the index of one whose parts or result (left + right without the prefix) are not in
+    /// the vocabulary. Many at once, so that memory fetches overlap.
+    std::optional<size_t> add_merges(std::span<const MergeText> merges, uint32_t first_rank);
+    /// Declares one merge of known ids.
     void add_merge(int32_t left, int32_t right, uint32_t rank, int32_t result);
     void reserve_merges(size_t n);
     /// Must follow the last add_merge.

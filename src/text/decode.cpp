@@ -305,7 +305,8 @@ void load_step(const JsonNode& node, std::vector<std::unique_ptr<DecodeStep>>& s
         const std::string& content = node.text("content");
         if (content.empty() || utf8_length(content[0]) != content.size())
             node.at("content").fail("needs a single character");
-        steps.push_back(strip_step(content, node.integer("start"), node.integer("stop")));
+        const int64_t start = node.integer("start"), stop = node.integer("stop");
+        steps.push_back(strip_step(content, start, stop));
     } else if (type == "Metaspace") {
         steps.push_back(metaspace_step(node));
     } else if (type == "WordPiece") {

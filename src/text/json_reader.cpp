@@ -109,7 +109,7 @@ JsonReader::JsonReader(std::string_view text, std::string file)
 }
 
 std::string JsonReader::path() const {
-    std::string path;
+    std::string path = base_path_;
     for (const Frame& f : frames_) {
         if (f.is_array) {
             if (f.index >= 0) path += fmt::format("[{}]", f.index);

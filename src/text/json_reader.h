@@ -91,8 +91,12 @@ public:
     void finish();  ///< only white space may follow
 
     size_t offset() const { return at_; }
-    /// Continues at a value whose offset() was taken before; the path in errors is then shorter.
-    void seek(size_t offset) { at_ = offset; }
+    /// Continues at a value whose offset() was taken before, outside all objects and arrays; `path`
+    /// names it in errors.
+    void seek(size_t offset, std::string path) {
+        at_ = offset;
+        base_path_ = std::move(path);
+    }
     const std::string& file() const { return file_; }
     [[noreturn]] void fail(std::string_view what) const;
 
@@ -116,6 +120,7 @@ private:
     std::string file_;
     size_t at_ = 0;
     std::string scratch_;
+    std::string base_path_;
     std::vector<Frame> frames_;
 };
 

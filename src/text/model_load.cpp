@@ -65,7 +65,9 @@ void ModelFile::read_vocab(JsonReader& reader) {
 void ModelFile::read_pieces(JsonReader& reader) {
     has_pieces = true;
     reader.array([&] {
-        Unigram::Piece piece{};
+        if (static_cast<int64_t>(pieces.size()) > Vocab::kMaxId)
+            reader.fail(fmt::format("has more than {} pieces", Vocab::kMaxId));
+        Unigram::Piece piece;
         int at = 0;
         reader.array([&] {
             if (at == 0)
@@ -142,20 +144,26 @@ std::unique_ptr<TokenModel> make_bpe(ModelFile& file, JsonReader& reader, bool r
     const size_t tokens = file.vocab.size();
     auto bpe = std::make_unique<Bpe>(std::move(file.vocab), std::move(file.bpe));
     if (file.merges_at) {
-        const size_t end = reader.offset();
-        reader.seek(*file.merges_at);
+        reader.seek(*file.merges_at, "model.merges");
         bpe->reserve_merges(tokens * 2);
-        std::string left, right;
+        std::vector<Bpe::MergeText> batch(64);
+        size_t filled = 0;
         uint32_t rank = 0;
+        const auto flush = [&] {
+            const auto bad = bpe->add_merges(std::span(batch).first(filled), rank);
+            if (bad)
+                throw Error(Errc::invalid_file, {.file = reader.file()},
+                            fmt::format("key 'model.merges[{}]': '{}' + '{}' needs both parts and "
+                                        "their result in the vocabulary",
+                                        rank + *bad, batch[*bad].left, batch[*bad].right));
+            rank += static_cast<uint32_t>(filled);
+            filled = 0;
+        };
         reader.array([&] {
-            read_merge(reader, left, right);
-            if (!bpe->add_merge(left, right, rank++))
-                reader.fail(
-                    fmt::format("model.merges: '{}' + '{}' needs both parts and their "
-                                "result in the vocabulary",
-                                left, right));
+            read_merge(reader, batch[filled].left, batch[filled].right);
+            if (++filled == batch.size()) flush();
         });
-        reader.seek(end);
+        flush();
     }
     bpe->finish();
     return bpe;

@@ -79,7 +79,7 @@ void TokenizerLoader::read_tokenizer_json(std::string_view json, const std::stri
         impl.post_processor = text::PostProcessor::load(*node);
     if (const auto node = part("decoder")) impl.decoder = text::Decoder::load(*node);
 
-    reader.seek(*model_at);
+    reader.seek(*model_at, "model");
     impl.model = text::load_model(reader, text::gives_bytes(impl.pre_tokenizers));
     if (impl.model->takes_raw_bytes()) text::keep_bytes(impl.pre_tokenizers);
     if (const auto node = part("added_tokens"))
@@ -130,7 +130,9 @@ void TokenizerLoader::read_config(std::string_view json, const std::string& file
             for (const JsonNode& item : node.items())
                 impl_->chat_templates.push_back({item.text("name"), item.text("template")});
         } else if (name == "add_bos_token") {
-            impl_->add_bos_token = value.truth;
+            add_bos_ = value.truth;
+        } else if (name == "add_eos_token") {
+            add_eos_ = value.truth;
         } else if (name == "extra_special_tokens" && value.is_object()) {
             for (const auto& [extra, token] : value.members)
                 name_token(extra, JsonNode(token, file, name + "." + extra));
@@ -165,10 +167,48 @@ void TokenizerLoader::read_added_tokens(std::string_view json, const std::string
     reader.finish();
 }
 
+void TokenizerLoader::read_sentencepiece(std::string_view bytes, const std::string& file) {
+    sentencepiece_ = text::SentencePieceModel::parse(bytes, file);
+    const text::SentencePieceModel& model = *sentencepiece_;
+    impl_->normalizer = text::make_normalizer(model, file);
+    impl_->model = text::make_model(model);
+    impl_->decoder = text::sentencepiece_decoder(model.add_dummy_prefix);
+    using Type = text::SentencePieceModel::Type;
+    for (size_t i = 0; i < model.pieces.size(); ++i) {
+        const auto& piece = model.pieces[i];
+        const bool special = piece.type == Type::control || piece.type == Type::unknown;
+        if (special || piece.type == Type::user_defined)
+            add_token({.content = piece.text,
+                       .id = static_cast<int32_t>(i),
+                       .normalized = !special,
+                       .special = special});
+    }
+}
+
+// What the model file says unless tokenizer_config.json has said otherwise.
+void TokenizerLoader::finish_sentencepiece() {
+    const text::SentencePieceModel& model = *sentencepiece_;
+    for (const auto& [name, id] : {std::pair{"bos_token", model.bos_id},
+                                   {"eos_token", model.eos_id},
+                                   {"unk_token", model.unk_id},
+                                   {"pad_token", model.pad_id}})
+        if (const auto* piece = model.piece(id)) impl_->named_tokens.emplace(name, piece->text);
+    std::vector<int32_t> before, after;
+    if (const auto bos = impl_->named_id("bos_token"); bos && add_bos_.value_or(true))
+        before.push_back(*bos);
+    if (const auto eos = impl_->named_id("eos_token"); eos && add_eos_.value_or(false))
+        after.push_back(*eos);
+    if (!before.empty() || !after.empty())
+        impl_->post_processor = text::PostProcessor(std::move(before), std::move(after));
+}
+
 Tokenizer TokenizerLoader::finish() {
     Tokenizer::Impl& impl = *impl_;
+    impl.add_bos_token = add_bos_.value_or(false);
+    if (sentencepiece_) finish_sentencepiece();
     impl.added.finish([&](std::string content) {
-        if (impl.normalizer) impl.normalizer->apply(content);
+        // SentencePiece seeks user-defined pieces as they are; the dummy prefix is the text's.
+        if (impl.normalizer && !sentencepiece_) impl.normalizer->apply(content);
         return content;
     });
     impl.vocab_size = impl.model->vocab().id_bound();
@@ -190,6 +230,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     if (std::filesystem::exists(json)) {
         const auto file = MappedFile::open(json).value();
         loader.read_tokenizer_json(file->text(), json.string());
+    } else if (std::filesystem::exists(model)) {
+        const auto file = MappedFile::open(model).value();
+        loader.read_sentencepiece(file->text(), model.string());
     } else {
         throw Error(Errc::io, {.file = folder.string()},
                     "holds neither tokenizer.json nor tokenizer.model");

@@ -1,8 +1,10 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "text/sentencepiece.h"
 #include "text/tokenizer_impl.h"
 
 namespace exl3 {
@@ -21,8 +23,11 @@ private:
     void add_token(text::AddedToken token);
     void name_token(std::string_view name, const text::JsonNode& value);
     void read_added_tokens_decoder(text::JsonReader& reader);
+    void finish_sentencepiece();
 
     std::shared_ptr<Tokenizer::Impl> impl_ = std::make_shared<Tokenizer::Impl>();
+    std::optional<text::SentencePieceModel> sentencepiece_;
+    std::optional<bool> add_bos_, add_eos_;  // of tokenizer_config.json
 };
 
 }  // namespace exl3

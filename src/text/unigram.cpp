@@ -14,21 +14,22 @@ constexpr double kUnkPenalty = 10;  // below the worst token, as SentencePiece h
 }  // namespace
 
 Unigram::Unigram(const std::vector<Piece>& pieces, std::optional<int32_t> unk_id,
-                 bool byte_fallback)
-    : unk_id_(unk_id), byte_fallback_(byte_fallback) {
-    double lowest = 0;
+                 bool byte_fallback, Precision precision)
+    : precision_(precision), unk_id_(unk_id), byte_fallback_(byte_fallback) {
+    std::optional<double> lowest;
     size_t bytes = 0;
     for (const Piece& p : pieces) bytes += p.text.size();
     trie_.reserve(bytes);
     vocab_.reserve(pieces.size());
     for (size_t i = 0; i < pieces.size(); ++i) {
         const Piece& p = pieces[i];
-        lowest = i == 0 ? p.score : std::min(lowest, p.score);
         scores_.push_back(p.score);
         vocab_.set(p.text, static_cast<int32_t>(i));
+        if (!p.in_text) continue;
+        lowest = std::min(lowest.value_or(p.score), p.score);
         if (!p.text.empty()) trie_.set(p.text, static_cast<uint32_t>(i));
     }
-    unk_score_ = lowest - kUnkPenalty;
+    unk_score_ = lowest.value_or(0) - kUnkPenalty;
     if (unk_id_) unk_token_ = pieces[static_cast<size_t>(*unk_id_)].text;
     for (size_t b = 0; b < 256; ++b) byte_ids_[b] = vocab_.find(fmt::format("<0x{:02X}>", b));
 }
@@ -53,6 +54,7 @@ void Unigram::encode_word(std::string_view word, std::vector<int32_t>& ids) cons
     best[0].from = 0;
     // Only strictly better paths replace, so of equals the one found first stays.
     const auto offer = [&](size_t from, size_t to, double score, uint32_t id) {
+        if (precision_ == Precision::f32) score = double{static_cast<float>(score)};
         if (best[to].from == std::string_view::npos || score > best[to].score)
             best[to] = {score, from, id};
     };
@@ -86,7 +88,7 @@ void Unigram::encode_word(std::string_view word, std::vector<int32_t>& ids) cons
     }
     for (auto p = path.rbegin(); p != path.rend(); ++p) {
         const std::string_view text = word.substr(p->first, p->second - p->first);
-        if (const int32_t id = vocab_.find(text); id >= 0)
+        if (const int32_t id = vocab_.find(text); id >= 0 && trie_.contains(text))
             ids.push_back(id);
         else
             encode_unknown(text, ids);

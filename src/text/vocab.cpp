@@ -29,7 +29,6 @@ uint64_t hash_bytes(std::string_view s) {
 }
 
 void StringTable::reserve(size_t entries) {
-    entries_.reserve(entries);
     pool_.reserve(entries * 8);
     const size_t slots = std::bit_ceil(entries * 2 + 16);
     if (slots > slots_.size()) rehash(slots);
@@ -37,60 +36,55 @@ void StringTable::reserve(size_t entries) {
 
 void StringTable::clear() {
     pool_.clear();
-    entries_.clear();
-    for (Slot& s : slots_) s.entry = kEmpty;
+    size_ = 0;
+    for (Slot& s : slots_) s.value = kFree;
 }
 
 void StringTable::rehash(size_t slots) {
-    slots_.assign(slots, {0, kEmpty});
+    std::vector<Slot> before(slots);
+    before.swap(slots_);
     const size_t mask = slots - 1;
-    for (uint32_t i = 0; i < entries_.size(); ++i) {
-        size_t at = hash_bytes(key(i)) & mask;
-        while (slots_[at].entry != kEmpty) at = (at + 1) & mask;
-        slots_[at] = {entries_[i].hash, i};
+    for (const Slot& s : before) {
+        if (s.value == kFree) continue;
+        size_t at = s.hash & mask;
+        while (slots_[at].value != kFree) at = (at + 1) & mask;
+        slots_[at] = s;
     }
 }
 
 size_t StringTable::slot_of(std::string_view key, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
-    const auto high = static_cast<uint32_t>(hash >> 32);
-    size_t at = hash & mask;
-    while (slots_[at].entry != kEmpty &&
-           (slots_[at].hash != high || this->key(slots_[at].entry) != key))
+    const auto low = static_cast<uint32_t>(hash);
+    size_t at = low & mask;
+    while (slots_[at].value != kFree && (slots_[at].hash != low || text(slots_[at].key) != key))
         at = (at + 1) & mask;
     return at;
 }
 
 int32_t StringTable::find(std::string_view key, uint64_t hash) const {
-    if (slots_.empty()) return -1;
-    const uint32_t entry = slots_[slot_of(key, hash)].entry;
-    return entry == kEmpty ? -1 : entries_[entry].value;
+    return slots_[slot_of(key, hash)].value;  // kFree is -1
 }
 
-uint32_t StringTable::set(std::string_view key, int32_t value) {
-    if ((entries_.size() + 1) * 2 > slots_.size()) rehash(slots_.empty() ? 16 : slots_.size() * 2);
+StringTable::Text StringTable::set(std::string_view key, int32_t value) {
+    if ((size_ + 1) * 2 > slots_.size()) rehash(slots_.size() * 2);
     const uint64_t hash = hash_bytes(key);
-    const size_t at = slot_of(key, hash);
-    if (slots_[at].entry != kEmpty) {
-        entries_[slots_[at].entry].value = value;
-        return slots_[at].entry;
+    Slot& slot = slots_[slot_of(key, hash)];
+    if (slot.value == kFree) {
+        slot.hash = static_cast<uint32_t>(hash);
+        slot.key = {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(key.size())};
+        pool_.append(key);
+        ++size_;
     }
-    const auto entry = static_cast<uint32_t>(entries_.size());
-    const auto high = static_cast<uint32_t>(hash >> 32);
-    entries_.push_back(
-        {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(key.size()), value, high});
-    pool_.append(key);
-    slots_[at] = {high, entry};
-    return entry;
+    slot.value = value;
+    return slot.key;
 }
 
 void Vocab::set(std::string_view token, int32_t id) {
     const int32_t before = table_.find(token);
-    if (before >= 0 && before != id) entry_of_id_[static_cast<size_t>(before)] = kNone;
-    const uint32_t entry = table_.set(token, id);
-    if (static_cast<size_t>(id) >= entry_of_id_.size())
-        entry_of_id_.resize(static_cast<size_t>(id) + 1, kNone);
-    entry_of_id_[static_cast<size_t>(id)] = entry;
+    if (before >= 0 && before != id) texts_[static_cast<size_t>(before)].offset = kNone;
+    if (static_cast<size_t>(id) >= texts_.size())
+        texts_.resize(static_cast<size_t>(id) + 1, {kNone, 0});
+    texts_[static_cast<size_t>(id)] = table_.set(token, id);
 }
 
 }  // namespace exl3::text
