@@ -13,11 +13,10 @@ Runtime open_runtime(const DeviceFlags& flags) {
     return r;
 }
 
-std::unique_ptr<const Model> load_model(Stream& s, const Checkpoint& checkpoint) {
+std::unique_ptr<Model> load_model(Stream& s, const Checkpoint& checkpoint) {
     Progress progress("loading");
-    return std::make_unique<const Model>(
-        s, checkpoint, describe(checkpoint),
-        [&](int done, int total) { progress.update(done, total); });
+    return std::make_unique<Model>(s, checkpoint, describe(checkpoint),
+                                   [&](int done, int total) { progress.update(done, total); });
 }
 
 void warn_beyond_positions(const ModelSpec& spec, int64_t tokens) {

@@ -17,7 +17,7 @@ struct Runtime {
 Runtime open_runtime(const DeviceFlags& flags);
 
 /// Reads a checkpoint onto the device, with progress on stderr. Throws Error naming what is wrong.
-std::unique_ptr<const Model> load_model(Stream& s, const Checkpoint& checkpoint);
+std::unique_ptr<Model> load_model(Stream& s, const Checkpoint& checkpoint);
 
 /// Warns when a request is longer than what the model was made for.
 void warn_beyond_positions(const ModelSpec& spec, int64_t tokens);

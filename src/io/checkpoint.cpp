@@ -124,6 +124,14 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
     return c;
 }
 
+Checkpoint Checkpoint::in_memory(std::string name, HfConfig config, SafetensorsFile weights) {
+    Checkpoint c(std::move(name), std::move(config));
+    c.files_.push_back(std::make_unique<SafetensorsFile>(std::move(weights)));
+    for (const TensorInfo& info : c.files_.back()->tensors())
+        c.tensors_[info.name] = {c.files_.back().get(), &info};
+    return c;
+}
+
 void Checkpoint::open_weights() {
     const auto paths = weight_files(folder_);
     if (paths.empty())

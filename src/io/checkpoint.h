@@ -29,6 +29,9 @@ public:
     /// file holds, or whatever SafetensorsFile::open refuses.
     static Checkpoint open(const std::filesystem::path& folder);
 
+    /// A checkpoint of which nothing is on disk. @param name  stands for the folder in errors
+    static Checkpoint in_memory(std::string name, HfConfig config, SafetensorsFile weights);
+
     const std::filesystem::path& folder() const { return folder_; }
     const HfConfig& config() const { return config_; }
     const std::optional<HfConfig>& generation_config() const { return generation_; }

@@ -63,6 +63,20 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     return std::shared_ptr<const MappedFile>(std::move(mapped));
 }
 
+std::shared_ptr<const MappedFile> MappedFile::in_memory(
+    size_t bytes, const std::function<void(std::byte*)>& fill) {
+    std::shared_ptr<MappedFile> mapped(new MappedFile);
+    if (bytes == 0) return mapped;
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        throw Error(Errc::out_of_memory, {},
+                    fmt::format("cannot have {} bytes: {}", bytes, std::strerror(errno)));
+    mapped->data_ = static_cast<const std::byte*>(data);
+    mapped->size_ = bytes;
+    fill(static_cast<std::byte*>(data));
+    return mapped;
+}
+
 MappedFile::~MappedFile() {
     if (size_ > 0) ::munmap(const_cast<std::byte*>(data_), size_);
 }

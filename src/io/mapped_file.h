@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,10 +10,14 @@
 
 namespace exl3 {
 
-/// A whole file mapped read-only. An empty file has size 0 and no data.
+/// A whole file mapped read-only, or memory that stands in for one. An empty file has size 0 and no
+/// data.
 class MappedFile {
 public:
     static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
+    /// Memory that no file backs, filled once by `fill`. Throws Error{out_of_memory}.
+    static std::shared_ptr<const MappedFile> in_memory(size_t bytes,
+                                                       const std::function<void(std::byte*)>& fill);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;
     MappedFile& operator=(const MappedFile&) = delete;

@@ -256,6 +256,21 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
     return file;
 }
 
+SafetensorsFile SafetensorsFile::over(std::string name, std::vector<TensorInfo> tensors,
+                                      std::shared_ptr<const MappedFile> bytes) {
+    auto data = std::make_shared<Data>();
+    data->path = std::move(name);
+    data->mapping = std::move(bytes);
+    data->tensors = std::move(tensors);
+    for (const TensorInfo& t : data->tensors) {
+        EXL3_CHECK(t.offset + t.bytes <= data->mapping->size(), t.name);
+        EXL3_CHECK(data->by_name.emplace(t.name, &t).second, t.name);
+    }
+    SafetensorsFile file;
+    file.data_ = std::move(data);
+    return file;
+}
+
 const std::string& SafetensorsFile::path() const {
     return data_->path;
 }

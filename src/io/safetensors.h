@@ -34,6 +34,11 @@ public:
     /// range, ranges that overlap, leave bytes unused or pass the end of the file, duplicate names.
     static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
+    /// Tensors over bytes in memory, for models that no file holds. Offsets may overlap.
+    /// @param name  stands for the path in errors
+    static SafetensorsFile over(std::string name, std::vector<TensorInfo> tensors,
+                                std::shared_ptr<const MappedFile> bytes);
+
     const std::string& path() const;
     const std::vector<TensorInfo>& tensors() const;       ///< in file order
     const TensorInfo* find(std::string_view name) const;  ///< nullptr: no such tensor

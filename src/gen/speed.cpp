@@ -1,0 +1,100 @@
+#include "gen/speed.h"
+
+#include <chrono>
+#include <numeric>
+
+#include "base/half.h"
+#include "base/random.h"
+
+namespace exl3 {
+
+SpeedProbe::SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens)
+    : model_(model),
+      stream_(s),
+      pages_each_(pages_for(max_tokens)),
+      bytes_per_token_(kv_layout(model.spec()).bytes_per_token()),
+      cache_(s.device(), kv_layout(model.spec()), sequences * pages_each_),
+      pages_(static_cast<size_t>(sequences) * pages_each_),
+      logits_(static_cast<size_t>(sequences) * model.spec().vocab) {
+    std::iota(pages_.begin(), pages_.end(), 0);
+    fill_cache(kv_layout(model.spec()));
+}
+
+void SpeedProbe::fill_cache(const KvLayout& layout) {
+    Random random(4);
+    for (size_t i = 0; i < layout.layers.size(); ++i) {
+        const auto& l = layout.layers[i];
+        if (l.kv_heads == 0) continue;
+        const int64_t row = int64_t{l.kv_heads} * l.head_dim;
+        std::vector<f16> page(static_cast<size_t>(kPageTokens * row));
+        for (f16& h : page) h = to_f16(static_cast<float>(2 * random.uniform() - 1));
+        const ConstView from = dense(page.data(), DType::f16, {kPageTokens, row});
+        const KvView kv = cache_.layer(static_cast<int>(i));
+        for (const View& all : {kv.k, kv.v}) {
+            const View rows = reshape(all, {int64_t{cache_.pages()} * kPageTokens, row});
+            for (int p = 0; p < cache_.pages(); ++p)
+                stream_.copy(from, slice_rows(rows, int64_t{p} * kPageTokens, kPageTokens));
+        }
+        stream_.synchronize();
+    }
+}
+
+double SpeedProbe::pass(int sequences, int64_t past, int64_t added) {
+    EXL3_CHECK(added > 0 && pages_for(past + added) <= pages_each_);
+    const int64_t tokens = sequences * added;
+    const ModelSpec& spec = model_.spec();
+    std::vector<int32_t> ids, positions, q_start, kv_len;
+    for (int64_t i = 0; i < tokens; ++i) {
+        ids.push_back(static_cast<int32_t>(noise64(5, static_cast<uint64_t>(i)) %
+                                           static_cast<uint64_t>(spec.vocab)));
+        positions.push_back(static_cast<int32_t>(past + i % added));
+    }
+    for (int q = 0; q <= sequences; ++q) q_start.push_back(static_cast<int32_t>(q * added));
+    kv_len.assign(static_cast<size_t>(sequences), static_cast<int32_t>(past + added));
+
+    const auto start = std::chrono::steady_clock::now();
+    Workspace& w = stream_.workspace();
+    const auto scope = w.scope();
+    const auto upload = [&](const std::vector<int32_t>& v, Shape shape) {
+        const View view = w.take(DType::i32, shape);
+        stream_.copy(dense(v.data(), DType::i32, shape), view);
+        return view;
+    };
+    const Batch batch{.tokens = upload(ids, {tokens}),
+                      .positions = upload(positions, {tokens}),
+                      .seq = {.q_start = upload(q_start, {sequences + 1}),
+                              .kv_len = upload(kv_len, {sequences}),
+                              .pages = upload(pages_, {sequences, pages_each_})},
+                      .cache = &cache_,
+                      .rope_length = past + added};
+    const View x = w.take(DType::f32, {tokens, spec.hidden});
+    model_.hidden(stream_, batch, x);
+    View last = x;
+    if (added > 1) {
+        last = w.take(DType::f32, {sequences, spec.hidden});
+        for (int q = 0; q < sequences; ++q)
+            stream_.copy(slice_rows(x, (q + 1) * added - 1, 1), slice_rows(last, q, 1));
+    }
+    const View logits = w.take(DType::f32, {sequences, spec.vocab});
+    model_.logits(stream_, last, logits);
+    stream_.copy(logits, dense(logits_.data(), DType::f32, {sequences, spec.vocab}));
+    stream_.synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+uint64_t SpeedProbe::cache_bytes(int sequences, int64_t past, int64_t added) const {
+    return bytes_per_token_ * static_cast<uint64_t>(sequences) *
+           static_cast<uint64_t>(past + added);
+}
+
+WeightTraffic weight_traffic(Model& model) {
+    WeightTraffic t;
+    model.each_linear([&](LinearSlot& slot) {
+        const LinearInfo info = slot.linear->info();
+        t.bytes += info.bytes;
+        t.weights += static_cast<double>(info.in) * info.out;
+    });
+    return t;
+}
+
+}  // namespace exl3

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache/paged_cache.h"
+#include "model/model.h"
+
+namespace exl3 {
+
+/// Times forward passes of a model, as a server would run them: several sequences of one length,
+/// each adding the same number of tokens. The cache holds random keys and values, so no prompt has
+/// to be read first. Uses its stream alone.
+class SpeedProbe {
+public:
+    /// Room for `sequences` of up to `max_tokens` each. Throws Error{out_of_memory}.
+    SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens);
+
+    /// Seconds of one step: each of the first `sequences` sequences has `past` tokens and adds
+    /// `added`; the logits of each one's last token come to the host.
+    double pass(int sequences, int64_t past, int64_t added);
+    /// Bytes of keys and values that such a step reads.
+    uint64_t cache_bytes(int sequences, int64_t past, int64_t added) const;
+
+private:
+    void fill_cache(const KvLayout& layout);
+    const Model& model_;
+    Stream& stream_;
+    int pages_each_;
+    uint64_t bytes_per_token_;
+    PagedCache cache_;
+    std::vector<int32_t> pages_;  // (sequences, pages_each)
+    std::vector<float> logits_;
+};
+
+/// Bytes of the matrices that a step reads (embedding rows are a few and left out), and their
+/// weights.
+struct WeightTraffic {
+    uint64_t bytes = 0;
+    double weights = 0;
+};
+WeightTraffic weight_traffic(Model& model);
+
+}  // namespace exl3
