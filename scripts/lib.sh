@@ -1,6 +1,6 @@
 # Shared by the scripts beside it: what to install and how to say what happens.
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
-                libpcre2-dev libutf8proc-dev)
+                libpcre2-dev libutf8proc-dev libedit-dev)
 test_packages=(python3 python3-numpy libgtest-dev xz-utils)
 
 say() { printf '\n== %s\n' "$*"; }

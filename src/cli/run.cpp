@@ -9,6 +9,7 @@
 #include "cli/sampler_flags.h"
 #include "cli/signals.h"
 #include "gen/complete.h"
+#include "gen/conversation.h"
 #include "gen/model_defaults.h"
 
 namespace exl3::cli {
@@ -39,6 +40,17 @@ void report(const RunOptions& o, const Completion& c) {
         c.prompt_tokens, c.prefill_tps(), c.new_tokens, c.decode_tps(), name_of(c.end));
 }
 
+// The text as a chat's first message where the model has a template, unless --raw.
+std::vector<int32_t> read_prompt(const RunOptions& o, const Tokenizer& tokenizer,
+                                 const std::string& text) {
+    if (o.raw) return tokenizer.encode_prompt(text);
+    const ChatTemplates templates = ChatTemplates::load(o.model).value();
+    if (templates.empty()) return tokenizer.encode_prompt(text);
+    Conversation conversation;
+    conversation.add_user(text);
+    return encode_rendered(tokenizer, conversation.prompt(templates));
+}
+
 void run(const RunOptions& o) {
     require_f16_cache(o.kv_bits);
     const std::string text = o.prompt == "-" ? read_input("-") : o.prompt;
@@ -47,7 +59,7 @@ void run(const RunOptions& o) {
     const Sampler sampler(
         o.sampler.apply(default_params(checkpoint.generation_config()), tokenizer.vocab_size()),
         sampler_vocab(tokenizer));
-    CompletionRequest request{.prompt = tokenizer.encode_prompt(text),
+    CompletionRequest request{.prompt = read_prompt(o, tokenizer, text),
                               .max_new_tokens = o.new_tokens,
                               .stop = {.strings = o.stop},
                               .keep_special = o.keep_special,

@@ -11,7 +11,10 @@ namespace {
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set only such flags");
 
-void on_signal(int) {
+std::atomic<bool> terminated{false};
+
+void on_signal(int number) {
+    if (number == SIGTERM) terminated = true;
     if (stop.exchange(true)) ::_exit(130);
 }
 
@@ -33,6 +36,12 @@ const std::atomic<bool>& stop_requested() {
 
 void check_stop() {
     if (stop) throw Error(Errc::cancelled, {}, "interrupted");
+}
+
+bool clear_stop() {
+    if (terminated) return false;
+    stop = false;
+    return true;
 }
 
 }  // namespace exl3::cli

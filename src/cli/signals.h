@@ -13,4 +13,8 @@ const std::atomic<bool>& stop_requested();
 /// Throws Error{cancelled} once the user asked to stop. For loops and progress callbacks.
 void check_stop();
 
+/// Takes back a ctrl-C that has been answered, for programs that go on after one. False, and
+/// nothing is taken back, if the request was a SIGTERM.
+bool clear_stop();
+
 }  // namespace exl3::cli

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "gen/session.h"
-
 namespace exl3 {
 namespace {
 
@@ -68,12 +66,12 @@ int32_t draw(const Sampler& sampler, std::span<const float> logits, SamplerState
 }
 
 // Reads the prompt in pieces, so that a long one can be cancelled. False: it was.
-bool read_prompt(Session& session, const CompletionRequest& request, std::span<float> logits) {
+bool read_prompt(TextSession& session, const CompletionRequest& request, int64_t cached) {
     constexpr size_t kPiece = 512;
-    const std::span<const int32_t> prompt(request.prompt);
+    const auto prompt = std::span(request.prompt).subspan(static_cast<size_t>(cached));
     for (size_t i = 0; i < prompt.size(); i += kPiece) {
         if (request.cancel && *request.cancel) return false;
-        session.feed(prompt.subspan(i, std::min(kPiece, prompt.size() - i)), logits);
+        session.feed(prompt.subspan(i, std::min(kPiece, prompt.size() - i)));
     }
     return true;
 }
@@ -91,27 +89,53 @@ std::string_view name_of(CompletionEnd end) {
 }
 
 double Completion::prefill_tps() const {
-    return rate(prompt_tokens, prefill_seconds);
+    return rate(prompt_tokens - cached_tokens, prefill_seconds);
 }
 
 double Completion::decode_tps() const {
     return new_tokens > 1 ? rate(new_tokens - 1, decode_seconds) : 0;
 }
 
+int64_t TextSession::keep_common(std::span<const int32_t> prompt) {
+    const auto differ = std::mismatch(prompt.begin(), prompt.end(), tokens_.begin(), tokens_.end());
+    auto common = static_cast<size_t>(differ.first - prompt.begin());
+    if (common == prompt.size() && common > 0) --common;
+    tokens_.resize(common);
+    session_.truncate(static_cast<int64_t>(common));
+    return static_cast<int64_t>(common);
+}
+
+void TextSession::feed(std::span<const int32_t> tokens) {
+    session_.feed(tokens, logits_);
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+}
+
 Completion complete(const Model& model, const Tokenizer& tokenizer, Stream& s,
                     const Sampler& sampler, const CompletionRequest& request,
+                    const std::function<void(std::string_view)>& on_text) {
+    const int64_t length =
+        static_cast<int64_t>(request.prompt.size()) + std::max<int64_t>(request.max_new_tokens, 0);
+    TextSession session(model, s,
+                        {.max_tokens = std::max<int64_t>(length, 1), .rope_length = length});
+    return complete(session, tokenizer, sampler, request, on_text);
+}
+
+Completion complete(TextSession& session, const Tokenizer& tokenizer, const Sampler& sampler,
+                    const CompletionRequest& request,
                     const std::function<void(std::string_view)>& on_text) {
     if (request.prompt.empty())
         throw Error(Errc::invalid_argument, {}, "the prompt has no tokens, needed at least one");
     Completion c{.prompt_tokens = static_cast<int64_t>(request.prompt.size())};
-    const int64_t length = c.prompt_tokens + std::max<int64_t>(request.max_new_tokens, 0);
-    Session session(model, s, {.max_tokens = length, .rope_length = length});
-    std::vector<float> logits(static_cast<size_t>(model.spec().vocab));
+    if (c.prompt_tokens + request.max_new_tokens > session.capacity())
+        throw Error(Errc::invalid_argument, {},
+                    fmt::format("{} prompt tokens and {} new ones: the context holds {}",
+                                c.prompt_tokens, request.max_new_tokens, session.capacity()));
+    c.cached_tokens = session.keep_common(request.prompt);
     Writer writer(tokenizer, request, on_text);
     SamplerState state = sampler.start(request.prompt, request.seed);
 
     auto start = Clock::now();
-    const bool read = read_prompt(session, request, logits);
+    const bool read = read_prompt(session, request, c.cached_tokens);
     c.prefill_seconds = seconds_since(start);
     if (!read) {
         c.end = CompletionEnd::cancelled;
@@ -123,10 +147,10 @@ Completion complete(const Model& model, const Tokenizer& tokenizer, Stream& s,
             c.end = CompletionEnd::cancelled;
             break;
         }
-        const int32_t token = draw(sampler, logits, state);
+        const int32_t token = draw(sampler, session.logits(), state);
         ++c.new_tokens;
         if (writer.push(token, c)) break;
-        if (c.new_tokens < request.max_new_tokens) session.feed({&token, 1}, logits);
+        if (c.new_tokens < request.max_new_tokens) session.feed({&token, 1});
     }
     c.decode_seconds = seconds_since(start);
     writer.finish(c);

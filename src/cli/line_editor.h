@@ -1,0 +1,31 @@
+#pragma once
+#include <memory>
+#include <string>
+
+namespace exl3::cli {
+
+/// Reads lines that a user types: with editing and a history on a terminal, plainly from a pipe or
+/// a dumb terminal.
+class LineEditor {
+public:
+    enum class Status { line, end, interrupted };
+
+    LineEditor();
+    LineEditor(const LineEditor&) = delete;
+    LineEditor& operator=(const LineEditor&) = delete;
+    ~LineEditor();
+
+    /// True where lines are edited; then prompts are shown.
+    bool interactive() const { return state_ != nullptr; }
+    /// Reads one line into `line`, without its end. `interrupted`: ctrl-C, the line is dropped.
+    Status read(const std::string& prompt, std::string& line);
+
+private:
+    Status read_plain(std::string& line);
+    struct State;
+    std::unique_ptr<State> state_;
+    std::string pending_;  // read from a pipe, not yet handed out
+    bool ended_ = false;
+};
+
+}  // namespace exl3::cli
