@@ -102,6 +102,17 @@ TEST(Quantize, TheResultLoadsAndWrites) {
                            bundled() + "/valid.txt", "--ctx", "128", "--rows", "4", "--json"})
                          .json();
     EXPECT_LT(kld.at("mean").get<double>(), 0.1);
+
+    // Decoded again it is the same model, though its head no longer is its embedding.
+    const std::string plain = (folder / "plain").string();
+    const Finished decoded = exl3({"dequantize", "-m", out, "-o", plain, "--dtype", "f32"});
+    ASSERT_EQ(decoded.status, 0) << decoded.err;
+    EXPECT_EQ(load_json(fs::path(plain) / "config.json").at("tie_word_embeddings"), false);
+    const Json same = exl3({"eval", "kld", "-m", plain, "--ref", out, "--text",
+                            bundled() + "/valid.txt", "--ctx", "128", "--rows", "4", "--json"})
+                          .json();
+    EXPECT_LT(same.at("mean").get<double>(), 1e-3);
+    EXPECT_LT(same.at("noise_floor").get<double>(), 1e-3);
 }
 
 TEST(Quantize, GoesOnAfterAKillAndEndsWithTheSameBytes) {
