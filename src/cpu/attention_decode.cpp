@@ -31,13 +31,16 @@ void decode_scores(const AttentionArgs& a, const AttentionTask& t, const float* 
                     __builtin_prefetch(k + (16 + n) * step + i, 0, 3);
                     __builtin_prefetch(v + n * step + i, 0, 2);
                 }
-            F32 acc[G][4] = {};
+            F32 acc[G][4];
+            clear_tile(acc);
             dot_tile<G, 4>(q, k, step, dim, acc);
+#pragma GCC unroll 8
             for (int g = 0; g < G; ++g)
                 sum4(acc[g][0], acc[g][1], acc[g][2], acc[g][3], out + g * kDecodeKeys);
         }
         for (; key < end; ++key, k += step, ++out) {
-            F32 acc[G][1] = {};
+            F32 acc[G][1];
+            clear_tile(acc);
             dot_tile<G, 1>(q, k, step, dim, acc);
             float sum[4];
             for (int g = 0; g < G; ++g) {
@@ -74,12 +77,12 @@ template <int G, int V>
 void decode_values(const float* p, const f16* v, int64_t step, int keys, float* sums,
                    int64_t padded, bool first) {
     F32 acc[G][V];
-    for (int g = 0; g < G; ++g)
-        for (int n = 0; n < V; ++n)
-            acc[g][n] = first ? F32::set(0) : F32::load(sums + g * padded + n * F32::width);
+    if (first)
+        clear_tile(acc);
+    else
+        load_tile(acc, sums, padded);
     outer_tile<G, V>(p, kDecodeKeys, 1, v, step, keys, acc);
-    for (int g = 0; g < G; ++g)
-        for (int n = 0; n < V; ++n) acc[g][n].store(sums + g * padded + n * F32::width);
+    store_tile(acc, sums, padded);
 }
 
 // The last values of a head dimension that no vector divides.

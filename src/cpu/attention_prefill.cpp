@@ -121,14 +121,13 @@ void prefill_load(const AttentionArgs& a, const AttentionTask& t, int key, int c
 void prefill_scores(const PrefillScratch& s, const PrefillTile& x, int64_t dim, int count,
                     float softcap) {
     for (int n = 0; n < count; n += kTileRows) {
-        F32 acc[kTileRows][kTileVectors] = {};
+        F32 acc[kTileRows][kTileVectors];
+        clear_tile(acc);
         for (int64_t i = 0; i < dim; i += kChannels)
             outer_tile<kTileRows, kTileVectors>(s.keys + (i / kChannels * kKeys + n) * kChannels,
                                                 kChannels, 1, x.q + i * kLanes, kLanes,
                                                 lesser(kChannels, dim - i), acc);
-        for (int m = 0; m < kTileRows; ++m)
-            for (int v = 0; v < kTileVectors; ++v)
-                acc[m][v].store(s.weights + (n + m) * kLanes + v * F32::width);
+        store_tile(acc, s.weights + n * kLanes, kLanes);
     }
     if (softcap > 0)
         for (int i = 0; i < count * kLanes; i += F32::width)
@@ -174,12 +173,13 @@ void prefill_channels(const PrefillScratch& s, const PrefillTile& x, int64_t cha
                       int count, const F32 (&shrink)[kTileVectors]) {
     F32 acc[M][kTileVectors];
     float* sums = x.sums + channel * kLanes;
+    load_tile(acc, sums, kLanes);
+#pragma GCC unroll 16
     for (int m = 0; m < M; ++m)
-        for (int v = 0; v < kTileVectors; ++v)
-            acc[m][v] = F32::load(sums + m * kLanes + v * F32::width) * shrink[v];
+#pragma GCC unroll 8
+        for (int v = 0; v < kTileVectors; ++v) acc[m][v] = acc[m][v] * shrink[v];
     outer_tile<M, kTileVectors>(s.values + channel, 1, dim, s.weights, kLanes, count, acc);
-    for (int m = 0; m < M; ++m)
-        for (int v = 0; v < kTileVectors; ++v) acc[m][v].store(sums + m * kLanes + v * F32::width);
+    store_tile(acc, sums, kLanes);
 }
 
 template <int M = kTileRows>

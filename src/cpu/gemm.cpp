@@ -62,10 +62,9 @@ template <int M, int V>
 void gemm_tile(const GemmPass& p, const float* a, const float* b, int64_t row, int64_t column) {
     constexpr int kWidth = F32::width;
     F32 acc[M][V];
-    for (int m = 0; m < M; ++m)
-        for (int v = 0; v < V; ++v) acc[m][v] = F32::set(0);
-    // Rows of a large c lie on pages of their own, where no hardware prefetch helps: asked for here,
-    // they arrive during the products.
+    clear_tile(acc);
+    // Rows of a large c lie on pages of their own, where no hardware prefetch helps: asked for
+    // here, they arrive during the products.
     float* c = p.c + row * p.c_stride + column;
     if (p.beta != 0)
         for (int m = 0; m < M && row + m < p.rows; ++m)
@@ -75,12 +74,13 @@ void gemm_tile(const GemmPass& p, const float* a, const float* b, int64_t row, i
     if (row + M > p.rows || column + V * kWidth > p.columns ||
         (p.lower && row < column + V * kWidth - 1)) {
         alignas(64) float tile[M * V * kWidth];
-        for (int m = 0; m < M; ++m)
-            for (int v = 0; v < V; ++v) acc[m][v].store(tile + (m * V + v) * kWidth);
+        store_tile(acc, tile, V * kWidth);
         return gemm_store_part<M, V>(p, row, column, tile);
     }
     const F32 alpha = F32::set(p.alpha), beta = F32::set(p.beta);
+#pragma GCC unroll 16
     for (int m = 0; m < M; ++m)
+#pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
             float* at = c + m * p.c_stride + v * kWidth;
             const F32 x = alpha * acc[m][v];

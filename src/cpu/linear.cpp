@@ -20,18 +20,17 @@ template <int M, int N, typename W>
 void linear_tile(const LinearBlock& t, const float* x, const W* w, int64_t stride, float* partial,
                  float* y, const float* bias) {
     F32 acc[M][N];
-    for (int m = 0; m < M; ++m)
-        for (int n = 0; n < N; ++n)
-            acc[m][n] = t.first ? F32::set(0) : F32::load(partial + (m * N + n) * F32::width);
+    if (t.first)
+        clear_tile(acc);
+    else
+        load_tile(acc, partial, N * F32::width);
     dot_tile<M, N>(x, w, stride, t.depth, acc);
-    if (!t.last) {
-        for (int m = 0; m < M; ++m)
-            for (int n = 0; n < N; ++n) acc[m][n].store(partial + (m * N + n) * F32::width);
-        return;
-    }
+    if (!t.last) return store_tile(acc, partial, N * F32::width);
+#pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
         float total[N < 4 ? 4 : N];
         if constexpr (N >= 4) {
+#pragma GCC unroll 8
             for (int n = 0; n < N; n += 4)
                 sum4(acc[m][n], acc[m][n + 1], acc[m][n + 2], acc[m][n + 3], total + n);
         } else {
@@ -46,9 +45,14 @@ void linear_rows(const LinearBlock& t, const float* x, const W* w, int64_t strid
                  float* y, const float* bias) {
     constexpr int N = linear_outputs(M);
     int n = 0;
-    for (; n + N <= t.outputs; n += N)
+    for (; n + N <= t.outputs; n += N) {
+        if (n + 2 * N <= t.outputs)
+            for (int j = N; j < 2 * N; ++j)
+                for (int64_t i = 0; i < t.ahead; i += 64 / sizeof(W))
+                    __builtin_prefetch(w + (n + j) * stride + i);
         linear_tile<M, N>(t, x, w + n * stride, stride, partial + n * M * F32::width, y + n,
                           bias + n);
+    }
     for (; n < t.outputs; ++n)
         linear_tile<M, 1>(t, x, w + n * stride, stride, partial + n * M * F32::width, y + n,
                           bias + n);
@@ -85,6 +89,7 @@ void linear_piece(const LinearArgs& a, const LinearPlan& p, int64_t begin, int64
             for (int64_t i = 0; i < in; i += p.depth, x += rows * p.depth) {
                 t.depth = lesser(p.depth, in - i);
                 t.first = i == 0;
+                t.ahead = b == 0 ? lesser(p.ahead, t.depth) : 0;  // later blocks find them cached
                 t.last = i + p.depth >= in;
                 linear_block(t, static_cast<int>(rows), x, a.weight.row<W>(j) + i,
                              a.weight.row_stride, partial, a.y.row<float>(row) + j, bias);
@@ -126,9 +131,11 @@ void linear(Stream& s, const LinearArgs& a) {
     const auto scope = s.workspace().scope();
     LinearPlan p{.rows = rows, .blocks = (rows + k.rows - 1) / k.rows};
     p.padded_in = (in + k.width - 1) / k.width * k.width;
-    // A single block of rows streams the weights front to back; several go over them again and keep
-    // their slice of x in the first-level cache.
-    p.depth = p.blocks == 1 ? std::max<int64_t>(in, 1) : kLinearDepth;
+    // A few rows stream the weights front to back, as fast as memory gives them. More rows keep
+    // their slice of x in the first-level cache and ask for the weights of the next tile early.
+    const bool stream = rows <= 3;
+    p.depth = stream ? std::max<int64_t>(in, 1) : kLinearDepth;
+    p.ahead = stream ? 0 : kLinearDepth;
     p.x = s.workspace().take(DType::f32, {rows, p.padded_in}).as<float>();
 
     ThreadPool& pool = pool_of(s);

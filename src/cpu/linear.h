@@ -13,6 +13,7 @@ struct LinearPlan {
     int64_t rows = 0, blocks = 0;
     int64_t padded_in = 0;  ///< inputs, up to a whole vector
     int64_t depth = 0;      ///< inputs in one slice
+    int64_t ahead = 0;      ///< weights per output to prefetch in the first block
     /// Blocks differ by one row at most.
     int64_t first_row(int64_t block) const { return rows * block / blocks; }
 };
@@ -22,6 +23,7 @@ struct LinearBlock {
     int outputs = 0;
     int64_t y_stride = 0;
     int64_t depth = 0;
+    int64_t ahead = 0;                 ///< weights of each of the next outputs to prefetch
     bool first = false, last = false;  ///< slice of the input
 };
 

@@ -1,5 +1,32 @@
-// The two register tiles behind the dense ops. No include guard and no namespace: each simd_*.h
+// The two register tiles behind the dense ops. Every loop over a tile is unrolled: a loop that is
+// not would send the accumulators through memory. No include guard and no namespace: each simd_*.h
 // includes this inside its own namespace and target region.
+
+template <int M, int N>
+EXL3_INLINE void clear_tile(F32 (&acc)[M][N]) {
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) acc[m][n] = F32::set(0);
+}
+
+/// Vector n of row m from p[m * stride + n * width].
+template <int M, int N>
+EXL3_INLINE void load_tile(F32 (&acc)[M][N], const float* p, int64_t stride) {
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) acc[m][n] = F32::load(p + m * stride + n * F32::width);
+}
+
+/// Vector n of row m to p[m * stride + n * width].
+template <int M, int N>
+EXL3_INLINE void store_tile(const F32 (&acc)[M][N], float* p, int64_t stride) {
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) acc[m][n].store(p + m * stride + n * F32::width);
+}
 
 /// acc[m][n] += the lane products of x_m and w_n over k values, one FMA per lane and step, in order
 /// of k: the value of acc[m][n] does not depend on M or N.
@@ -8,8 +35,7 @@
 ///           zero from k up to the next multiple of width
 /// @param w  N rows of f32, f16 or bf16, `stride` apart; nothing is read past k
 template <int M, int N, typename W>
-inline __attribute__((always_inline)) void dot_tile(const float* x, const W* w, int64_t stride,
-                                                    int64_t k, F32 (&acc)[M][N]) {
+EXL3_INLINE void dot_tile(const float* x, const W* w, int64_t stride, int64_t k, F32 (&acc)[M][N]) {
     int64_t i = 0;
     for (; i + F32::width <= k; i += F32::width, x += M * F32::width) {
         F32 row[N];
@@ -39,9 +65,8 @@ inline constexpr int kTileVectors = F32::width == 1 ? 4 : 2;
 /// @param a  element (m, i) at a[m * a_row + i * a_step]
 /// @param b  row i at b + i * b_step, V vectors long; f32, f16 or bf16
 template <int M, int V, typename B>
-inline __attribute__((always_inline)) void outer_tile(const float* a, int64_t a_row, int64_t a_step,
-                                                      const B* b, int64_t b_step, int64_t k,
-                                                      F32 (&acc)[M][V]) {
+EXL3_INLINE void outer_tile(const float* a, int64_t a_row, int64_t a_step, const B* b,
+                            int64_t b_step, int64_t k, F32 (&acc)[M][V]) {
     for (int64_t i = 0; i < k; ++i, a += a_step, b += b_step) {
         F32 row[V];
 #pragma GCC unroll 8
