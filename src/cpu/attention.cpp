@@ -124,7 +124,8 @@ void run(Stream& s, const AttentionArgs& a, const AttentionKernel& k, AttentionF
     // One piece per thread, so a piece owns a part of the scratch.
     const auto count = static_cast<int64_t>(tasks.size());
     const int64_t pieces = std::min<int64_t>(pool_of(s).threads(), count);
-    const View scratch = s.workspace().take(DType::f32, {pieces, k.scratch(a.q.shape[2])});
+    const View scratch = s.workspace().take(
+        DType::f32, {pieces, k.scratch(a.q.shape[2], a.q.shape[1] / a.cache.k.shape[2])});
     pool_of(s).parallel_for(pieces, 1, [&](int64_t piece, int64_t) {
         for (int64_t t = count * piece / pieces; t < count * (piece + 1) / pieces; ++t)
             k.run(a, tasks[static_cast<size_t>(t)], finish, scratch.row<float>(piece));

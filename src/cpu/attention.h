@@ -29,8 +29,8 @@ using AttentionFinish = void (*)(const float* records, int count, int64_t dim, c
 struct AttentionKernel {
     void (*run)(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
                 float* scratch) = nullptr;
-    int64_t (*scratch)(int64_t dim) = nullptr;  ///< floats that run needs
-    int lanes = 0;                              ///< most lanes in a task
+    int64_t (*scratch)(int64_t dim, int64_t group) = nullptr;  ///< floats that run needs
+    int lanes = 0;                                             ///< most lanes in a task
 };
 AttentionKernel decode_kernel(const Stream& s);   ///< tasks of one row
 AttentionKernel prefill_kernel(const Stream& s);  ///< tasks of any rows
@@ -55,12 +55,6 @@ inline const f16* cached(const AttentionArgs& a, const View& cache, const Attent
                          int key) {
     const int64_t slot = SequencesOnHost{a.seq}.slot(t.sequence, key);
     return cache.as<f16>() + (slot * cache.shape[2] + t.kv_head) * cache.shape[3];
-}
-
-/// One past the last key of `key`'s page, or `end` where that comes first.
-constexpr int page_end(int key, int end) {
-    const int next = (key / kPageTokens + 1) * kPageTokens;
-    return next < end ? next : end;
 }
 
 }  // namespace exl3::cpu

@@ -1,165 +1,214 @@
-// One query row: keys and values are read once, as they lie in the cache, for a group of heads.
+// One query row: keys and values are read once, as they lie in the cache, for all heads of a group.
+// Rows of one head are kv_heads * dim apart, further than hardware looks ahead, so memory is kept
+// busy by hand: while keys are multiplied the values of the same tokens are fetched, while values
+// are summed the keys of the next tokens.
 #define EXL3_ISA_FILE "cpu/attention_decode.cpp"
 #include "cpu/isa.h"
+
+#include <type_traits>
 
 #include "cpu/attention.h"
 
 EXL3_ISA_BEGIN
 
-// Heads that share one pass over the keys, and vectors of the value beside them.
-inline constexpr int kDecodeHeads = F32::width == 16 ? 4 : 2;
-inline constexpr int kDecodeVectors = 4;
+inline constexpr int kBlockKeys = 64;  // keys between two updates of the maximum; divides a page
+inline constexpr int kDecodeHeads = F32::width == 16 ? 4 : 2;  // heads in a register tile
+inline constexpr int kDecodeVectors = 4;                       // vectors of a value in one
+inline constexpr int64_t kLine = 32;                           // f16 in a cache line
 
 inline int64_t decode_padded(int64_t n) {
     return (n + F32::width - 1) / F32::width * F32::width;
 }
 
-// Logits of G heads for the keys of a task, key k at scores[g * kDecodeKeys + k].
+// Scratch of a task: the heads of a group with their running softmax.
+struct DecodeState {
+    float* q;       // (heads, padded) interleaved by tile of heads, times scale
+    float* sums;    // (heads, padded)
+    float* top;     // (heads)
+    float* total;   // (heads)
+    float* scores;  // (kDecodeHeads, kBlockKeys)
+    float* record;  // (dim + 2)
+    int64_t dim, padded;
+};
+
+int64_t decode_scratch(int64_t dim, int64_t heads) {
+    return heads * (2 * decode_padded(dim) + 2) + kDecodeHeads * kBlockKeys + dim + 2;
+}
+
+inline DecodeState decode_cut(float* p, int64_t dim, int64_t heads) {
+    DecodeState s{.dim = dim, .padded = decode_padded(dim)};
+    s.q = p;
+    s.sums = s.q + heads * s.padded;
+    s.scores = s.sums + heads * s.padded;
+    s.top = s.scores + kDecodeHeads * kBlockKeys;
+    s.total = s.top + heads;
+    s.record = s.total + heads;
+    return s;
+}
+
+// Tokens of one page, at most kBlockKeys.
+struct DecodeBlock {
+    const f16* k;
+    const f16* v;
+    const f16* next;  // keys of the tokens to come, as many
+    int64_t step;     // from token to token
+    int keys;
+};
+
 template <int G>
-void decode_scores(const AttentionArgs& a, const AttentionTask& t, const float* q, float* scores) {
-    const int64_t dim = a.q.shape[2], step = a.cache.k.shape[2] * dim;
-    for (int key = t.key_begin; key < t.key_end;) {
-        const int end = page_end(key, t.key_end);
-        const f16* k = cached(a, a.cache.k, t, key);
-        const f16* v = cached(a, a.cache.v, t, key);
-        float* out = scores + (key - t.key_begin);
-        for (; key + 4 <= end; key += 4, k += 4 * step, v += 4 * step, out += 4) {
-            // Rows of one head are kv_heads * dim apart, further than hardware looks ahead. Values
-            // come next: they wait in the second-level cache.
+void decode_scores(const DecodeState& s, const DecodeBlock& b, const float* q, bool fetch) {
+    int key = 0;
+    for (; key + 4 <= b.keys; key += 4) {
+        if (fetch)
             for (int n = 0; n < 4; ++n)
-                for (int64_t i = 0; i < dim; i += 32) {
-                    __builtin_prefetch(k + (16 + n) * step + i, 0, 3);
-                    __builtin_prefetch(v + n * step + i, 0, 2);
-                }
-            F32 acc[G][4];
-            clear_tile(acc);
-            dot_tile<G, 4>(q, k, step, dim, acc);
+                for (int64_t i = 0; i < s.dim; i += kLine)
+                    __builtin_prefetch(b.v + (key + n) * b.step + i);
+        F32 acc[G][4];
+        clear_tile(acc);
+        dot_tile<G, 4>(q, b.k + key * b.step, b.step, s.dim, acc);
 #pragma GCC unroll 8
-            for (int g = 0; g < G; ++g)
-                sum4(acc[g][0], acc[g][1], acc[g][2], acc[g][3], out + g * kDecodeKeys);
-        }
-        for (; key < end; ++key, k += step, ++out) {
-            F32 acc[G][1];
-            clear_tile(acc);
-            dot_tile<G, 1>(q, k, step, dim, acc);
-            float sum[4];
-            for (int g = 0; g < G; ++g) {
-                sum4(acc[g][0], acc[g][0], acc[g][0], acc[g][0], sum);
-                out[g * kDecodeKeys] = sum[0];
-            }
+        for (int g = 0; g < G; ++g)
+            sum4(acc[g][0], acc[g][1], acc[g][2], acc[g][3], s.scores + g * kBlockKeys + key);
+    }
+    for (; key < b.keys; ++key) {
+        F32 acc[G][1];
+        clear_tile(acc);
+        dot_tile<G, 1>(q, b.k + key * b.step, b.step, s.dim, acc);
+        float sum[4];
+        for (int g = 0; g < G; ++g) {
+            sum4(acc[g][0], acc[g][0], acc[g][0], acc[g][0], sum);
+            s.scores[g * kBlockKeys + key] = sum[0];
         }
     }
 }
 
-// Logits to weights, in place; returns their sum and the largest logit.
-inline float decode_softmax(float* scores, int keys, float softcap, float* top) {
+// Logits to weights under the running maximum of one head; returns the factor of its earlier sums.
+inline float decode_softmax(float* scores, int keys, float softcap, float* top, float* total) {
     const int64_t padded = decode_padded(keys);
     for (int64_t i = keys; i < padded; ++i) scores[i] = -INFINITY;
     if (softcap > 0)
         for (int64_t i = 0; i < keys; i += F32::width)
             (tanh(F32::load(scores + i) * F32::set(1 / softcap)) * F32::set(softcap))
                 .store(scores + i, lesser(F32::width, keys - i));
-    F32 most = F32::load(scores);
-    for (int64_t i = F32::width; i < padded; i += F32::width)
-        most = max(most, F32::load(scores + i));
+    F32 most = F32::set(*top);
+    for (int64_t i = 0; i < padded; i += F32::width) most = max(most, F32::load(scores + i));
+    const float before = *top;
     *top = max_of(most);
-    F32 total = F32::set(0);
+    F32 added = F32::set(0);
     for (int64_t i = 0; i < padded; i += F32::width) {
         const F32 p = exp(F32::load(scores + i) - F32::set(*top));
         p.store(scores + i);
-        total = total + p;
+        added = added + p;
     }
-    return sum(total);
+    const float shrink = before == *top ? 1 : std::exp(before - *top);
+    *total = *total * shrink + sum(added);
+    return shrink;
 }
 
-// Adds weights times values to V vectors of the sums of G heads, one page at a time.
+// sums = sums * shrink + weights times values, for V vectors of G heads.
 template <int G, int V>
-void decode_values(const float* p, const f16* v, int64_t step, int keys, float* sums,
-                   int64_t padded, bool first) {
+void decode_values(const DecodeState& s, const DecodeBlock& b, int64_t channel, const float* shrink,
+                   float* sums, bool fetch) {
     F32 acc[G][V];
-    if (first)
-        clear_tile(acc);
-    else
-        load_tile(acc, sums, padded);
-    outer_tile<G, V>(p, kDecodeKeys, 1, v, step, keys, acc);
-    store_tile(acc, sums, padded);
+    load_tile(acc, sums + channel, s.padded);
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g)
+#pragma GCC unroll 8
+        for (int n = 0; n < V; ++n) acc[g][n] = acc[g][n] * F32::set(shrink[g]);
+    const f16* v = b.v + channel;
+    const f16* next = b.next + channel;
+    for (int key = 0; key < b.keys; ++key, v += b.step, next += b.step) {
+        if (fetch)
+            for (int64_t i = 0; i < V * F32::width; i += kLine) __builtin_prefetch(next + i);
+        outer_tile<G, V>(s.scores + key, kBlockKeys, 0, v, 0, 1, acc);
+    }
+    store_tile(acc, sums + channel, s.padded);
 }
 
 // The last values of a head dimension that no vector divides.
 template <int G>
-void decode_values_tail(const float* p, const f16* v, int64_t step, int keys, float* sums,
-                        int64_t padded, int64_t count, bool first) {
-    F32 acc[G];
-    for (int g = 0; g < G; ++g) acc[g] = first ? F32::set(0) : F32::load(sums + g * padded);
-    for (int key = 0; key < keys; ++key) {
-        const F32 row = F32::load(v + key * step, count);
-        for (int g = 0; g < G; ++g) acc[g] = fma(F32::set(p[g * kDecodeKeys + key]), row, acc[g]);
-    }
-    for (int g = 0; g < G; ++g) acc[g].store(sums + g * padded);
-}
-
-template <int G>
-void decode_sums(const AttentionArgs& a, const AttentionTask& t, const float* p, float* sums) {
-    const int64_t dim = a.q.shape[2], step = a.cache.v.shape[2] * dim, padded = decode_padded(dim);
-    for (int key = t.key_begin; key < t.key_end;) {
-        const int end = page_end(key, t.key_end);
-        const bool first = key == t.key_begin;
-        const f16* v = cached(a, a.cache.v, t, key);
-        const float* w = p + (key - t.key_begin);
-        int64_t i = 0;
-        for (; i + kDecodeVectors * F32::width <= dim; i += kDecodeVectors * F32::width)
-            decode_values<G, kDecodeVectors>(w, v + i, step, end - key, sums + i, padded, first);
-        for (; i + F32::width <= dim; i += F32::width)
-            decode_values<G, 1>(w, v + i, step, end - key, sums + i, padded, first);
-        if (i < dim)
-            decode_values_tail<G>(w, v + i, step, end - key, sums + i, padded, dim - i, first);
-        key = end;
-    }
-}
-
-template <int G>
-void decode_heads(const AttentionArgs& a, const AttentionTask& t, int lane, AttentionFinish finish,
-                  float* scratch) {
-    const int64_t dim = a.q.shape[2], padded = decode_padded(dim);
-    float* q = scratch;
-    float* scores = q + G * padded;
-    float* sums = scores + G * kDecodeKeys;
-    float* own = sums + G * padded;
+void decode_values_tail(const DecodeState& s, const DecodeBlock& b, int64_t channel,
+                        const float* shrink, float* sums) {
     for (int g = 0; g < G; ++g) {
-        const float* from = a.q.row<float>(query_row(a, t, lane + g));
-        for (int64_t i = 0; i < padded; i += F32::width)
-            (F32::load(from + i, lesser(F32::width, dim - i)) * F32::set(a.scale))
-                .store(q + i * G + g * F32::width);
+        float* out = sums + g * s.padded + channel;
+        F32 acc = F32::load(out) * F32::set(shrink[g]);
+        for (int key = 0; key < b.keys; ++key)
+            acc = fma(F32::set(s.scores[g * kBlockKeys + key]),
+                      F32::load(b.v + key * b.step + channel, s.dim - channel), acc);
+        acc.store(out);
     }
-    decode_scores<G>(a, t, q, scores);
-    float top[G], total[G];
+}
+
+// One block of tokens for heads [head, head + G) of the group.
+template <int G>
+void decode_block(const AttentionArgs& a, const DecodeState& s, const DecodeBlock& b, int head) {
+    const bool fetch = head == 0;  // once for all heads
+    decode_scores<G>(s, b, s.q + head * s.padded, fetch);
+    float shrink[G];
     for (int g = 0; g < G; ++g)
-        total[g] =
-            decode_softmax(scores + g * kDecodeKeys, t.key_end - t.key_begin, a.softcap, &top[g]);
-    decode_sums<G>(a, t, scores, sums);
-    for (int g = 0; g < G; ++g) {
-        float* record = record_of(a, t, lane + g, own);
-        std::memcpy(record, sums + g * padded, static_cast<size_t>(dim) * sizeof(float));
-        record[dim] = top[g];
-        record[dim + 1] = total[g];
-        const int64_t row = query_row(a, t, lane + g);
-        if (!t.records)
-            finish(record, 1, dim, a.sinks ? a.sinks.as<float>() + row % a.q.shape[1] : nullptr,
-                   a.y.row<float>(row));
-    }
+        shrink[g] = decode_softmax(s.scores + g * kBlockKeys, b.keys, a.softcap, s.top + head + g,
+                                   s.total + head + g);
+    float* sums = s.sums + head * s.padded;
+    int64_t i = 0;
+    for (; i + kDecodeVectors * F32::width <= s.dim; i += kDecodeVectors * F32::width)
+        decode_values<G, kDecodeVectors>(s, b, i, shrink, sums, fetch);
+    for (; i + F32::width <= s.dim; i += F32::width)
+        decode_values<G, 1>(s, b, i, shrink, sums, fetch);
+    if (i < s.dim) decode_values_tail<G>(s, b, i, shrink, sums);
+}
+
+// Calls fn(head, integral constant of the tile's heads) over the heads of a group.
+template <typename Fn>
+EXL3_INLINE void decode_tiles(int heads, const Fn& fn) {
+    int head = 0;
+    for (; head + kDecodeHeads <= heads; head += kDecodeHeads)
+        fn(head, std::integral_constant<int, kDecodeHeads>());
+    for (; head + 2 <= heads; head += 2) fn(head, std::integral_constant<int, 2>());
+    for (; head < heads; ++head) fn(head, std::integral_constant<int, 1>());
 }
 
 void decode_task(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
                  float* scratch) {
-    int lane = t.lane_begin;
-    for (; lane + kDecodeHeads <= t.lane_end; lane += kDecodeHeads)
-        decode_heads<kDecodeHeads>(a, t, lane, finish, scratch);
-    for (; lane + 2 <= t.lane_end; lane += 2) decode_heads<2>(a, t, lane, finish, scratch);
-    for (; lane < t.lane_end; ++lane) decode_heads<1>(a, t, lane, finish, scratch);
-}
+    const int64_t dim = a.q.shape[2], step = a.cache.k.shape[2] * dim;
+    const int heads = t.lane_end;
+    const DecodeState s = decode_cut(scratch, dim, heads);
+    decode_tiles(heads, [&](int head, auto tile) {
+        constexpr int G = decltype(tile)::value;
+        for (int g = 0; g < G; ++g) {
+            const float* q = a.q.row<float>(query_row(a, t, head + g));
+            for (int64_t i = 0; i < s.padded; i += F32::width)
+                (F32::load(q + i, lesser(F32::width, dim - i)) * F32::set(a.scale))
+                    .store(s.q + head * s.padded + i * G + g * F32::width);
+        }
+    });
+    for (int64_t i = 0; i < heads * s.padded; ++i) s.sums[i] = 0;
+    for (int h = 0; h < heads; ++h) s.top[h] = -1e30f, s.total[h] = 0;
 
-int64_t decode_scratch(int64_t dim) {
-    return kDecodeHeads * (2 * decode_padded(dim) + kDecodeKeys) + decode_padded(dim + 2);
+    for (int key = t.key_begin; key < t.key_end;) {
+        const int end = static_cast<int>(lesser((key / kBlockKeys + 1) * kBlockKeys, t.key_end));
+        DecodeBlock b{.k = cached(a, a.cache.k, t, key),
+                      .v = cached(a, a.cache.v, t, key),
+                      .step = step,
+                      .keys = end - key};
+        // After the last tokens of this task comes the next head of the same run, as a rule.
+        b.next = end < t.key_end ? cached(a, a.cache.k, t, end)
+                                 : cached(a, a.cache.k, t, t.key_begin) + dim;
+        decode_tiles(heads, [&](int head, auto tile) {
+            decode_block<decltype(tile)::value>(a, s, b, head);
+        });
+        key = end;
+    }
+
+    for (int h = 0; h < heads; ++h) {
+        float* record = record_of(a, t, h, s.record);
+        std::memcpy(record, s.sums + h * s.padded, static_cast<size_t>(dim) * sizeof(float));
+        record[dim] = s.top[h];
+        record[dim + 1] = s.total[h];
+        const int64_t row = query_row(a, t, h);
+        if (!t.records)
+            finish(record, 1, dim, a.sinks ? a.sinks.as<float>() + row % a.q.shape[1] : nullptr,
+                   a.y.row<float>(row));
+    }
 }
 
 AttentionKernel decode_kernel_of_tier() {

@@ -44,7 +44,7 @@ inline int64_t prefill_tile_floats(int64_t dim) {
     return (2 * dim + 4) * kLanes;
 }
 
-int64_t prefill_scratch(int64_t dim) {
+int64_t prefill_scratch(int64_t dim, int64_t) {
     const int64_t record = (dim + 2 + 15) / 16 * 16, values = (kKeys * dim + 15) / 16 * 16;
     return prefill_slices(dim) * kKeys * kChannels + values + kKeys * kLanes + record +
            kTiles * prefill_tile_floats(dim);
