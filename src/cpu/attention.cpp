@@ -42,10 +42,12 @@ public:
         const SequencesOnHost seq{a.seq};
         for (int s = 0; s < seq.count(); ++s) {
             const int rows = seq.end(s) - seq.begin(s);
-            if (rows == 1)
-                add_decode(s, seq.position(s, seq.begin(s)));
-            else if (rows > 1)
-                add_prefill(s, seq.position(s, seq.begin(s)), rows);
+            if (rows == 0) continue;
+            const int position = seq.position(s, seq.begin(s));
+            if (rows * group() <= kDecodeLaneLimit)
+                add_decode(s, position, rows);
+            else
+                add_prefill(s, position, rows);
         }
     }
 
@@ -71,17 +73,17 @@ private:
         return v.as<float>();
     }
 
-    void add_decode(int s, int position) {
-        const int first = first_key(position), begin = first / kDecodeKeys;
-        const int chunks = position / kDecodeKeys - begin + 1;
-        float* out = records(s, 1, chunks);
+    void add_decode(int s, int position, int rows) {
+        const int first = first_key(position), last = position + rows - 1;
+        const int begin = first / kDecodeKeys, chunks = last / kDecodeKeys - begin + 1;
+        float* out = records(s, rows, chunks);
         for (int c = 0; c < chunks; ++c)
             for (int h = 0; h < kv_heads(); ++h)
                 decode.push_back({.sequence = s,
                                   .kv_head = h,
-                                  .lane_end = group(),
+                                  .lane_end = rows * group(),
                                   .key_begin = std::max(first, (begin + c) * kDecodeKeys),
-                                  .key_end = std::min(position + 1, (begin + c + 1) * kDecodeKeys),
+                                  .key_end = std::min(last + 1, (begin + c + 1) * kDecodeKeys),
                                   .chunk = c,
                                   .chunks = chunks,
                                   .records = out});
@@ -89,8 +91,8 @@ private:
 
     void add_prefill(int s, int position, int rows) {
         const int lanes = rows * group(), tiles = (lanes + prefill_lanes_ - 1) / prefill_lanes_;
-        // Several tiles are tasks enough; a single one is cut along the keys as in decoding.
-        const int keys = tiles > 1 ? INT32_MAX : kPrefillKeys;
+        // Many lanes are tasks enough, and their records would be large.
+        const int keys = lanes > kCutLanes ? INT32_MAX : kPrefillKeys;
         const int begin = first_key(position) / keys;
         const int chunks = (position + rows - 1) / keys - begin + 1;
         float* out = records(s, rows, chunks);
@@ -124,8 +126,7 @@ void run(Stream& s, const AttentionArgs& a, const AttentionKernel& k, AttentionF
     // One piece per thread, so a piece owns a part of the scratch.
     const auto count = static_cast<int64_t>(tasks.size());
     const int64_t pieces = std::min<int64_t>(pool_of(s).threads(), count);
-    const View scratch = s.workspace().take(
-        DType::f32, {pieces, k.scratch(a.q.shape[2], a.q.shape[1] / a.cache.k.shape[2])});
+    const View scratch = s.workspace().take(DType::f32, {pieces, k.scratch(a.q.shape[2])});
     pool_of(s).parallel_for(pieces, 1, [&](int64_t piece, int64_t) {
         for (int64_t t = count * piece / pieces; t < count * (piece + 1) / pieces; ++t)
             k.run(a, tasks[static_cast<size_t>(t)], finish, scratch.row<float>(piece));

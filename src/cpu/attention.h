@@ -4,10 +4,16 @@
 
 namespace exl3::cpu {
 
-/// Keys that one task of a decoding sequence reads; longer contexts are cut and merged afterwards.
+/// Keys that one decode task reads; longer contexts are cut and merged afterwards.
 inline constexpr int kDecodeKeys = 512;
-/// The same where several rows share a task.
+/// The same for prefill tasks of sequences with up to kCutLanes lanes.
 inline constexpr int kPrefillKeys = 2048;
+inline constexpr int kCutLanes = 128;
+/// Up to here keys and values are used as they lie in the cache; more lanes pay for converting and
+/// rearranging them (bench_ops, attention with 1 to 64 rows).
+inline constexpr int kDecodeLaneLimit = 64;
+/// The running maximum before the first key. Finite, so what is masked with -inf stays below it.
+inline constexpr float kNoMaximum = -1e30f;
 
 /// The queries of one key/value head against a run of keys. A lane is one query vector: lane
 /// l of a sequence is row l / group, head kv_head * group + l % group.
@@ -29,11 +35,12 @@ using AttentionFinish = void (*)(const float* records, int count, int64_t dim, c
 struct AttentionKernel {
     void (*run)(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
                 float* scratch) = nullptr;
-    int64_t (*scratch)(int64_t dim, int64_t group) = nullptr;  ///< floats that run needs
-    int lanes = 0;                                             ///< most lanes in a task
+    int64_t (*scratch)(int64_t dim) = nullptr;  ///< floats that run needs
+    int lanes = 0;                              ///< most lanes in a task
 };
-AttentionKernel decode_kernel(const Stream& s);   ///< tasks of one row
-AttentionKernel prefill_kernel(const Stream& s);  ///< tasks of any rows
+AttentionKernel decode_kernel(
+    const Stream& s);  ///< all lanes of a sequence, at most kDecodeLaneLimit
+AttentionKernel prefill_kernel(const Stream& s);  ///< any number of lanes
 
 /// Where the record of a lane lies, `own` where the task sees all keys.
 inline float* record_of(const AttentionArgs& a, const AttentionTask& t, int lane, float* own) {

@@ -1,7 +1,7 @@
-// One query row: keys and values are read once, as they lie in the cache, for all heads of a group.
-// Rows of one head are kv_heads * dim apart, further than hardware looks ahead, so memory is kept
-// busy by hand: while keys are multiplied the values of the same tokens are fetched, while values
-// are summed the keys of the next tokens.
+// A few query rows: keys and values are read once, as they lie in the cache, for all lanes of a
+// task. Rows of one head are kv_heads * dim apart, further than hardware looks ahead, so memory is
+// kept busy by hand: while keys are multiplied the values of the same tokens are fetched, while
+// values are summed the keys of the next tokens.
 #define EXL3_ISA_FILE "cpu/attention_decode.cpp"
 #include "cpu/isa.h"
 
@@ -12,7 +12,7 @@
 EXL3_ISA_BEGIN
 
 inline constexpr int kBlockKeys = 64;  // keys between two updates of the maximum; divides a page
-inline constexpr int kDecodeHeads = F32::width == 16 ? 4 : 2;  // heads in a register tile
+inline constexpr int kDecodeLanes = F32::width == 16 ? 4 : 2;  // lanes in a register tile
 inline constexpr int kDecodeVectors = 4;                       // vectors of a value in one
 inline constexpr int64_t kLine = 32;                           // f16 in a cache line
 
@@ -20,29 +20,38 @@ inline int64_t decode_padded(int64_t n) {
     return (n + F32::width - 1) / F32::width * F32::width;
 }
 
-// Scratch of a task: the heads of a group with their running softmax.
+// Scratch of a task: its lanes with their running softmax.
 struct DecodeState {
-    float* q;       // (heads, padded) interleaved by tile of heads, times scale
-    float* sums;    // (heads, padded)
-    float* top;     // (heads)
-    float* total;   // (heads)
-    float* scores;  // (kDecodeHeads, kBlockKeys)
+    float* q;       // (lanes, padded) interleaved by tile of lanes, times scale
+    float* sums;    // (lanes, padded)
+    float* top;     // (lanes)
+    float* total;   // (lanes)
+    float* scores;  // (kDecodeLanes, kBlockKeys)
     float* record;  // (dim + 2)
     int64_t dim, padded;
+    int group, window;
+    int position;  // of the first row
+    float softcap;
 };
 
-int64_t decode_scratch(int64_t dim, int64_t heads) {
-    return heads * (2 * decode_padded(dim) + 2) + kDecodeHeads * kBlockKeys + dim + 2;
+int64_t decode_scratch(int64_t dim) {
+    return kDecodeLaneLimit * (2 * decode_padded(dim) + 2) + kDecodeLanes * kBlockKeys + dim + 2;
 }
 
-inline DecodeState decode_cut(float* p, int64_t dim, int64_t heads) {
+DecodeState decode_cut(const AttentionArgs& a, const AttentionTask& t, float* p) {
+    const SequencesOnHost seq{a.seq};
+    const int64_t dim = a.q.shape[2], lanes = t.lane_end;
     DecodeState s{.dim = dim, .padded = decode_padded(dim)};
     s.q = p;
-    s.sums = s.q + heads * s.padded;
-    s.scores = s.sums + heads * s.padded;
-    s.top = s.scores + kDecodeHeads * kBlockKeys;
-    s.total = s.top + heads;
-    s.record = s.total + heads;
+    s.sums = s.q + lanes * s.padded;
+    s.scores = s.sums + lanes * s.padded;
+    s.top = s.scores + kDecodeLanes * kBlockKeys;
+    s.total = s.top + lanes;
+    s.record = s.total + lanes;
+    s.group = static_cast<int>(a.q.shape[1] / a.cache.k.shape[2]);
+    s.window = a.window;
+    s.position = seq.position(t.sequence, seq.begin(t.sequence));
+    s.softcap = a.softcap;
     return s;
 }
 
@@ -52,7 +61,7 @@ struct DecodeBlock {
     const f16* v;
     const f16* next;  // keys of the tokens to come, as many
     int64_t step;     // from token to token
-    int keys;
+    int first, keys;
 };
 
 template <int G>
@@ -82,14 +91,19 @@ void decode_scores(const DecodeState& s, const DecodeBlock& b, const float* q, b
     }
 }
 
-// Logits to weights under the running maximum of one head; returns the factor of its earlier sums.
-inline float decode_softmax(float* scores, int keys, float softcap, float* top, float* total) {
-    const int64_t padded = decode_padded(keys);
-    for (int64_t i = keys; i < padded; ++i) scores[i] = -INFINITY;
-    if (softcap > 0)
-        for (int64_t i = 0; i < keys; i += F32::width)
-            (tanh(F32::load(scores + i) * F32::set(1 / softcap)) * F32::set(softcap))
-                .store(scores + i, lesser(F32::width, keys - i));
+// Logits to weights under the running maximum of a lane; returns the factor of its earlier sums.
+inline float decode_softmax(const DecodeState& s, const DecodeBlock& b, int lane, float* scores) {
+    const int64_t padded = decode_padded(b.keys);
+    if (s.softcap > 0)
+        for (int64_t i = 0; i < padded; i += F32::width)
+            (tanh(F32::load(scores + i) * F32::set(1 / s.softcap)) * F32::set(s.softcap))
+                .store(scores + i);
+    const int position = s.position + lane / s.group;
+    const int64_t begin = s.window > 0 ? position + 1 - s.window - b.first : 0;
+    const int64_t end = lesser(position + 1 - b.first, b.keys);
+    for (int64_t i = 0; i < lesser(begin, padded); ++i) scores[i] = -INFINITY;
+    for (int64_t i = end > 0 ? end : 0; i < padded; ++i) scores[i] = -INFINITY;
+    float* top = s.top + lane;
     F32 most = F32::set(*top);
     for (int64_t i = 0; i < padded; i += F32::width) most = max(most, F32::load(scores + i));
     const float before = *top;
@@ -101,7 +115,7 @@ inline float decode_softmax(float* scores, int keys, float softcap, float* top, 
         added = added + p;
     }
     const float shrink = before == *top ? 1 : std::exp(before - *top);
-    *total = *total * shrink + sum(added);
+    s.total[lane] = s.total[lane] * shrink + sum(added);
     return shrink;
 }
 
@@ -139,16 +153,15 @@ void decode_values_tail(const DecodeState& s, const DecodeBlock& b, int64_t chan
     }
 }
 
-// One block of tokens for heads [head, head + G) of the group.
+// One block of tokens for lanes [lane, lane + G).
 template <int G>
-void decode_block(const AttentionArgs& a, const DecodeState& s, const DecodeBlock& b, int head) {
-    const bool fetch = head == 0;  // once for all heads
-    decode_scores<G>(s, b, s.q + head * s.padded, fetch);
+void decode_block(const DecodeState& s, const DecodeBlock& b, int lane) {
+    const bool fetch = lane == 0;  // once for all lanes
+    decode_scores<G>(s, b, s.q + lane * s.padded, fetch);
     float shrink[G];
     for (int g = 0; g < G; ++g)
-        shrink[g] = decode_softmax(s.scores + g * kBlockKeys, b.keys, a.softcap, s.top + head + g,
-                                   s.total + head + g);
-    float* sums = s.sums + head * s.padded;
+        shrink[g] = decode_softmax(s, b, lane + g, s.scores + g * kBlockKeys);
+    float* sums = s.sums + lane * s.padded;
     int64_t i = 0;
     for (; i + kDecodeVectors * F32::width <= s.dim; i += kDecodeVectors * F32::width)
         decode_values<G, kDecodeVectors>(s, b, i, shrink, sums, fetch);
@@ -157,62 +170,67 @@ void decode_block(const AttentionArgs& a, const DecodeState& s, const DecodeBloc
     if (i < s.dim) decode_values_tail<G>(s, b, i, shrink, sums);
 }
 
-// Calls fn(head, integral constant of the tile's heads) over the heads of a group.
+// Calls fn(lane, integral constant of the tile's lanes) over all lanes.
 template <typename Fn>
-EXL3_INLINE void decode_tiles(int heads, const Fn& fn) {
-    int head = 0;
-    for (; head + kDecodeHeads <= heads; head += kDecodeHeads)
-        fn(head, std::integral_constant<int, kDecodeHeads>());
-    for (; head + 2 <= heads; head += 2) fn(head, std::integral_constant<int, 2>());
-    for (; head < heads; ++head) fn(head, std::integral_constant<int, 1>());
+EXL3_INLINE void decode_tiles(int lanes, const Fn& fn) {
+    int lane = 0;
+    for (; lane + kDecodeLanes <= lanes; lane += kDecodeLanes)
+        fn(lane, std::integral_constant<int, kDecodeLanes>());
+    for (; lane + 2 <= lanes; lane += 2) fn(lane, std::integral_constant<int, 2>());
+    for (; lane < lanes; ++lane) fn(lane, std::integral_constant<int, 1>());
+}
+
+void decode_begin(const AttentionArgs& a, const AttentionTask& t, const DecodeState& s) {
+    decode_tiles(t.lane_end, [&](int lane, auto tile) {
+        constexpr int G = decltype(tile)::value;
+        for (int g = 0; g < G; ++g) {
+            const float* q = a.q.row<float>(query_row(a, t, lane + g));
+            for (int64_t i = 0; i < s.padded; i += F32::width)
+                (F32::load(q + i, lesser(F32::width, s.dim - i)) * F32::set(a.scale))
+                    .store(s.q + lane * s.padded + i * G + g * F32::width);
+        }
+    });
+    for (int64_t i = 0; i < t.lane_end * s.padded; ++i) s.sums[i] = 0;
+    for (int l = 0; l < t.lane_end; ++l) s.top[l] = kNoMaximum, s.total[l] = 0;
+}
+
+void decode_end(const AttentionArgs& a, const AttentionTask& t, const DecodeState& s,
+                AttentionFinish finish) {
+    for (int l = 0; l < t.lane_end; ++l) {
+        float* record = record_of(a, t, l, s.record);
+        std::memcpy(record, s.sums + l * s.padded, static_cast<size_t>(s.dim) * sizeof(float));
+        record[s.dim] = s.top[l];
+        record[s.dim + 1] = s.total[l];
+        if (t.records) continue;
+        const int64_t row = query_row(a, t, l);
+        finish(record, 1, s.dim, a.sinks ? a.sinks.as<float>() + row % a.q.shape[1] : nullptr,
+               a.y.row<float>(row));
+    }
 }
 
 void decode_task(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
                  float* scratch) {
-    const int64_t dim = a.q.shape[2], step = a.cache.k.shape[2] * dim;
-    const int heads = t.lane_end;
-    const DecodeState s = decode_cut(scratch, dim, heads);
-    decode_tiles(heads, [&](int head, auto tile) {
-        constexpr int G = decltype(tile)::value;
-        for (int g = 0; g < G; ++g) {
-            const float* q = a.q.row<float>(query_row(a, t, head + g));
-            for (int64_t i = 0; i < s.padded; i += F32::width)
-                (F32::load(q + i, lesser(F32::width, dim - i)) * F32::set(a.scale))
-                    .store(s.q + head * s.padded + i * G + g * F32::width);
-        }
-    });
-    for (int64_t i = 0; i < heads * s.padded; ++i) s.sums[i] = 0;
-    for (int h = 0; h < heads; ++h) s.top[h] = -1e30f, s.total[h] = 0;
-
+    const DecodeState s = decode_cut(a, t, scratch);
+    decode_begin(a, t, s);
     for (int key = t.key_begin; key < t.key_end;) {
         const int end = static_cast<int>(lesser((key / kBlockKeys + 1) * kBlockKeys, t.key_end));
         DecodeBlock b{.k = cached(a, a.cache.k, t, key),
                       .v = cached(a, a.cache.v, t, key),
-                      .step = step,
+                      .step = a.cache.k.shape[2] * s.dim,
+                      .first = key,
                       .keys = end - key};
         // After the last tokens of this task comes the next head of the same run, as a rule.
         b.next = end < t.key_end ? cached(a, a.cache.k, t, end)
-                                 : cached(a, a.cache.k, t, t.key_begin) + dim;
-        decode_tiles(heads, [&](int head, auto tile) {
-            decode_block<decltype(tile)::value>(a, s, b, head);
-        });
+                                 : cached(a, a.cache.k, t, t.key_begin) + s.dim;
+        decode_tiles(t.lane_end,
+                     [&](int lane, auto tile) { decode_block<decltype(tile)::value>(s, b, lane); });
         key = end;
     }
-
-    for (int h = 0; h < heads; ++h) {
-        float* record = record_of(a, t, h, s.record);
-        std::memcpy(record, s.sums + h * s.padded, static_cast<size_t>(dim) * sizeof(float));
-        record[dim] = s.top[h];
-        record[dim + 1] = s.total[h];
-        const int64_t row = query_row(a, t, h);
-        if (!t.records)
-            finish(record, 1, dim, a.sinks ? a.sinks.as<float>() + row % a.q.shape[1] : nullptr,
-                   a.y.row<float>(row));
-    }
+    decode_end(a, t, s, finish);
 }
 
 AttentionKernel decode_kernel_of_tier() {
-    return {.run = decode_task, .scratch = decode_scratch};
+    return {.run = decode_task, .scratch = decode_scratch, .lanes = kDecodeLaneLimit};
 }
 
 EXL3_ISA_END

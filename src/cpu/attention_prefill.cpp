@@ -12,7 +12,6 @@ inline constexpr int kLanes = kTileVectors * F32::width;  // queries in a tile
 inline constexpr int kTiles = 4;                          // tiles that share converted keys
 inline constexpr int kKeys = 48;                          // keys in a tile; kTileRows divides it
 inline constexpr int kChannels = 128;                     // channels in a slice of the keys
-inline constexpr float kNoMaximum = -1e30f;  // finite: what is masked stays -inf below it
 
 // Scratch of a task. The strides between rows of keys are constants: twelve broadcasts a step need
 // addresses that differ by an immediate.
@@ -44,7 +43,7 @@ inline int64_t prefill_tile_floats(int64_t dim) {
     return (2 * dim + 4) * kLanes;
 }
 
-int64_t prefill_scratch(int64_t dim, int64_t) {
+int64_t prefill_scratch(int64_t dim) {
     const int64_t record = (dim + 2 + 15) / 16 * 16, values = (kKeys * dim + 15) / 16 * 16;
     return prefill_slices(dim) * kKeys * kChannels + values + kKeys * kLanes + record +
            kTiles * prefill_tile_floats(dim);
@@ -105,6 +104,14 @@ void prefill_load(const AttentionArgs& a, const AttentionTask& t, int key, int c
     for (int n = 0; n < count; ++n) {
         const f16* k = cached(a, a.cache.k, t, key + n);
         const f16* v = cached(a, a.cache.v, t, key + n);
+        // The same row of the next tile: it arrives during the products of this one.
+        const int later = static_cast<int>(lesser(key + n + kKeys, t.key_end - 1));
+        const f16* next_k = cached(a, a.cache.k, t, later);
+        const f16* next_v = cached(a, a.cache.v, t, later);
+        for (int64_t i = 0; i < dim; i += 32) {
+            __builtin_prefetch(next_k + i, 0, 2);
+            __builtin_prefetch(next_v + i, 0, 2);
+        }
         for (int64_t i = 0; i < dim; i += F32::width) {
             const int64_t some = lesser(F32::width, dim - i);
             float* out = s.keys + (i / kChannels * kKeys + n) * kChannels + i % kChannels;

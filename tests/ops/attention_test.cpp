@@ -50,7 +50,7 @@ TEST(Attention, MixesPrefillAndDecode) {
 
 TEST(Attention, HeadDimensionsThatNoVectorDivides) {
     for (const int64_t dim : {1, 3, 7, 20, 100, 130, 260})
-        expect_attention_same({.sequences = {{1, 40}, {19, 2}}, .heads = 2, .dim = dim});
+        expect_attention_same({.sequences = {{1, 40}, {19, 2}, {70, 3}}, .heads = 2, .dim = dim});
 }
 
 TEST(Attention, WindowSoftcapAndSinks) {
@@ -66,16 +66,17 @@ TEST(Attention, WindowSoftcapAndSinks) {
                                        .sinks = sinks});
 }
 
-// Contexts long enough to be cut along the keys, in decoding and with a few rows.
+// Contexts long enough to be cut along the keys, with one row, a few and many.
 TEST(Attention, LongContextsAreCutAndMerged) {
     for (const int window : {0, 900})
         for (const bool sinks : {false, true})
-            expect_attention_same({.sequences = {{1, 4500}, {3, 4200}, {1, 100}, {1, 1023}},
-                                   .heads = 2,
-                                   .kv_heads = 1,
-                                   .dim = 32,
-                                   .window = window,
-                                   .sinks = sinks});
+            expect_attention_same(
+                {.sequences = {{1, 4500}, {3, 2200}, {1, 100}, {1, 1023}, {50, 4080}},
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .dim = 32,
+                 .window = window,
+                 .sinks = sinks});
 }
 
 // Logits of several hundred: only the running maximum keeps the exponentials finite.
