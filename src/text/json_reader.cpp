@@ -42,9 +42,14 @@ double power_of_ten(int64_t n) {
 
 // ---- JsonValue and JsonNode
 
+JsonValue::JsonValue() = default;
+JsonValue::~JsonValue() = default;
+JsonValue::JsonValue(JsonValue&&) noexcept = default;
+JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
+
 const JsonValue* JsonValue::find(std::string_view key) const {
     for (auto it = members.rbegin(); it != members.rend(); ++it)
-        if (it->first == key) return it->second.is_null() ? nullptr : &it->second;
+        if (it->key == key) return it->value.is_null() ? nullptr : &it->value;
     return nullptr;
 }
 
@@ -74,8 +79,8 @@ const std::string& JsonNode::text() const {
     return value_->string;
 }
 
-std::string JsonNode::text(std::string_view key, std::string otherwise) const {
-    return has(key) ? at(key).text() : std::move(otherwise);
+std::string JsonNode::text(std::string_view key, const std::string& otherwise) const {
+    return has(key) ? at(key).text() : otherwise;
 }
 
 bool JsonNode::flag(std::string_view key, bool otherwise) const {
@@ -354,7 +359,7 @@ JsonValue JsonReader::value() {
         case Kind::object:
             object([&](std::string_view key) {
                 std::string name(key);
-                v.members.emplace_back(std::move(name), value());
+                v.members.push_back({std::move(name), value()});
             });
             break;
     }

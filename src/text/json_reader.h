@@ -19,7 +19,8 @@ public:
     double number = 0;
     std::string string;
     std::vector<JsonValue> items;                            ///< of an array
-    std::vector<std::pair<std::string, JsonValue>> members;  ///< of an object, in file order
+    struct Member;
+    std::vector<Member> members;  ///< of an object, in file order
 
     bool is_null() const { return kind == Kind::null; }
     bool is_string() const { return kind == Kind::string; }
@@ -27,6 +28,17 @@ public:
     bool is_object() const { return kind == Kind::object; }
     /// The member, the last one where a key is repeated; nullptr if missing or null.
     const JsonValue* find(std::string_view key) const;
+
+    // Defined where Member is complete.
+    JsonValue();
+    ~JsonValue();
+    JsonValue(JsonValue&&) noexcept;
+    JsonValue& operator=(JsonValue&&) noexcept;
+};
+
+struct JsonValue::Member {
+    std::string key;
+    JsonValue value;
 };
 
 /// Where a JsonValue stands, so that an error can name it. Cheap to copy; refers to the value.
@@ -42,7 +54,7 @@ public:
     std::vector<JsonNode> list(std::string_view key) const { return at(key).items(); }
     const std::string& text() const;  ///< the value itself must be a string
     const std::string& text(std::string_view key) const { return at(key).text(); }
-    std::string text(std::string_view key, std::string otherwise) const;
+    std::string text(std::string_view key, const std::string& otherwise) const;
     bool flag(std::string_view key, bool otherwise) const;
     int64_t integer(std::string_view key) const;
     int64_t integer(std::string_view key, int64_t otherwise) const;

@@ -1,6 +1,14 @@
 #include "text/pattern.h"
 
+#include <fmt/format.h>
+
 namespace exl3::text {
+namespace {
+
+// A file may chain replacements of which each doubles the text; past this size they are an attack.
+constexpr size_t kMostGrown = size_t{256} << 20;
+
+}  // namespace
 
 Regex load_regex(const JsonNode& node) {
     try {
@@ -20,6 +28,9 @@ std::string Pattern::replace(std::string_view text, std::string_view content) co
     std::string out;
     size_t copied = 0;
     for_each(text, [&](Regex::Match m) {
+        if (out.size() > kMostGrown && out.size() > m.begin)
+            throw Error(Errc::invalid_argument, {},
+                        fmt::format("replacements make {} bytes out of {}", out.size(), m.begin));
         out.append(text.substr(copied, m.begin - copied)).append(content);
         copied = m.end;
     });

@@ -16,8 +16,8 @@ namespace {
 // limit stops an expression that backtracks without end after seconds, not hours.
 constexpr uint32_t kMatchLimit = 50'000'000;
 constexpr uint32_t kHeapLimitKiB = 256 * 1024;
-constexpr size_t kJitStackStart = 32 * 1024;
-constexpr size_t kJitStackLimit = 64 * 1024 * 1024;
+constexpr size_t kJitStackStart = size_t{32} << 10;
+constexpr size_t kJitStackLimit = size_t{64} << 20;
 
 // What a thread needs to match: results for the whole match only, limits, a stack that can grow.
 struct Scratch {

@@ -43,7 +43,8 @@ public:
     static Tokenizer from_json(std::string_view tokenizer, std::string_view config = {});
 
     /// Text to ids. Bytes that are not UTF-8 count as U+FFFD, one for each maximal invalid part.
-    /// Throws Error{invalid_argument} only where a splitting expression exceeds its step limit.
+    /// Throws Error{invalid_argument} only where the file's expressions exceed their step limit, or
+    /// its replacements grow the text past 256 MiB.
     std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
     /// A prompt as the model expects it: special tokens parsed and added, but a BOS that the text
     /// already begins with is not doubled, and one is added where only tokenizer_config.json asks.

@@ -58,47 +58,17 @@ struct Utf8Step {
 };
 Utf8Step utf8_step(std::string_view s);
 
-/// Unicode general categories as bits, for sets of them.
-enum Category : uint32_t {
-    kLu = 1u << 1,
-    kLl = 1u << 2,
-    kLt = 1u << 3,
-    kLm = 1u << 4,
-    kLo = 1u << 5,
-    kMn = 1u << 6,
-    kMc = 1u << 7,
-    kMe = 1u << 8,
-    kNd = 1u << 9,
-    kNl = 1u << 10,
-    kNo = 1u << 11,
-    kPc = 1u << 12,
-    kPd = 1u << 13,
-    kPs = 1u << 14,
-    kPe = 1u << 15,
-    kPi = 1u << 16,
-    kPf = 1u << 17,
-    kPo = 1u << 18,
-    kSm = 1u << 19,
-    kSc = 1u << 20,
-    kSk = 1u << 21,
-    kSo = 1u << 22,
-    kZs = 1u << 23,
-    kZl = 1u << 24,
-    kZp = 1u << 25,
-    kCc = 1u << 26,
-    kCf = 1u << 27,
-    kCs = 1u << 28,
-    kCo = 1u << 29,
-    kCn = 1u << 0,
-    kLetter = kLu | kLl | kLt | kLm | kLo,
-    kMark = kMn | kMc | kMe,
-    kNumber = kNd | kNl | kNo,
-    kPunctuation = kPc | kPd | kPs | kPe | kPi | kPf | kPo,
-    kSymbol = kSm | kSc | kSk | kSo,
-    kOther = kCc | kCf | kCs | kCo | kCn,
-};
+/// Unicode general categories as bits, for sets of them. Bit numbers are those of utf8proc.
+inline constexpr uint32_t kCn = 1u << 0, kLu = 1u << 1, kLl = 1u << 2, kLt = 1u << 3, kLm = 1u << 4,
+                          kLo = 1u << 5, kMn = 1u << 6, kMc = 1u << 7, kMe = 1u << 8, kNd = 1u << 9,
+                          kNl = 1u << 10, kNo = 1u << 11, kPc = 1u << 12, kPd = 1u << 13,
+                          kPs = 1u << 14, kPe = 1u << 15, kPi = 1u << 16, kPf = 1u << 17,
+                          kPo = 1u << 18, kCc = 1u << 26, kCf = 1u << 27, kCo = 1u << 29;
+inline constexpr uint32_t kLetter = kLu | kLl | kLt | kLm | kLo, kMark = kMn | kMc | kMe,
+                          kNumber = kNd | kNl | kNo,
+                          kPunctuation = kPc | kPd | kPs | kPe | kPi | kPf | kPo;
 
-/// One bit of Category for each code point below 0x110000, as a bit number.
+/// The bit number of each code point below 0x110000.
 const uint8_t* category_table();
 
 inline uint32_t category(char32_t c) {
