@@ -22,8 +22,9 @@ else
     build/release/bin/exl3 quantize -i models/tales-9m -o "$model" -b 4 --cal-rows 64 --cal-cols 512
 fi
 
-say "A story (exl3 run -m $model)"
-build/release/bin/exl3 run -m "$model" --raw -n 200 --seed "${SEED:-7}" --temperature 0.8 --top-p 0.95 \
-    -p "Once upon a time there was a little fox who"
+prompt="Once upon a time there was a little fox who"
+say "A story (exl3 run -m $model -p \"$prompt\")"
+printf '%s' "$prompt"
+build/release/bin/exl3 run -m "$model" --raw -n 200 --seed "${SEED:-7}" --temperature 0.8 --top-p 0.95 -p "$prompt"
 printf '\n'
 say "Done. Next: build/release/bin/exl3 --help"

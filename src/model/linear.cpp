@@ -246,8 +246,12 @@ std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const Linear
     if (is_exl3(c, spec.key)) return make_exl3_linear(s, read_exl3(c, spec), spec.in, spec.out);
     Tensor weight;
     const std::string name = spec.key / "weight";
+    // A stacked tensor used whole is the embedding of a tied model.
+    const bool whole = !spec.fused.empty() && spec.fused_row == 0 && spec.fused_rows == spec.out;
     if (c.has(name)) {
         weight = load_tensor(s, c, name, {spec.out, spec.in});
+    } else if (whole && c.has((spec.fused / "weight").str())) {
+        weight = load_tensor(s, c, (spec.fused / "weight").str(), {spec.out, spec.in});
     } else {
         const std::vector<float> w = read_dense_weight(c, spec);
         weight = s.device().make_tensor(DType::f32, {spec.out, spec.in});
