@@ -14,10 +14,11 @@ Result<std::unique_ptr<Device>> open_device(std::string_view name, const DeviceO
         if (!options.cpu_isa.empty()) {
             cpu.isa = cpu::isa_named(options.cpu_isa);
             if (!cpu.isa)
-                return Error(Errc::invalid_argument, {},
-                             fmt::format("--cpu-isa: '{}' found, needed one of scalar, avx2, avx512, "
-                                         "avx512vnni, avx512bf16",
-                                         options.cpu_isa));
+                return Error(
+                    Errc::invalid_argument, {},
+                    fmt::format("--cpu-isa: '{}' found, needed one of scalar, avx2, avx512, "
+                                "avx512vnni, avx512bf16",
+                                options.cpu_isa));
         }
         return cpu::open(cpu);
     }

@@ -14,7 +14,8 @@ struct DeviceOptions {
     std::string cpu_isa;  ///< lowers the CPU device's tier; "": the best of this machine
 };
 
-/// "auto" (a usable GPU, else the CPU), "ref" or "cpu"; invalid_argument names the devices there are.
+/// "auto" (a usable GPU, else the CPU), "ref" or "cpu"; invalid_argument names the devices there
+/// are.
 Result<std::unique_ptr<Device>> open_device(std::string_view name,
                                             const DeviceOptions& options = {});
 

@@ -40,10 +40,10 @@ void HostStream::copy(ConstView from, View to) {
     EXL3_CHECK(from.dtype == to.dtype && from.shape == to.shape);
     const size_t bytes = static_cast<size_t>(from.shape[-1]) * size_of(from.dtype);
     for (int64_t r = 0; r < from.rows(); ++r)
-        std::memcpy(static_cast<std::byte*>(to.data) + r * to.row_stride * size_of(to.dtype),
-                    static_cast<const std::byte*>(from.data) +
-                        r * from.row_stride * size_of(from.dtype),
-                    bytes);
+        std::memcpy(
+            static_cast<std::byte*>(to.data) + r * to.row_stride * size_of(to.dtype),
+            static_cast<const std::byte*>(from.data) + r * from.row_stride * size_of(from.dtype),
+            bytes);
 }
 
 }  // namespace exl3

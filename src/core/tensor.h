@@ -15,8 +15,22 @@ namespace exl3 {
 
 /// Every element type that a checkpoint may hold. Activations are f32 unless an op says otherwise.
 enum class DType : uint8_t {
-    f32, f16, bf16, f64, f8_e4m3, f8_e5m2, f8_e8m0,
-    i64, i32, i16, i8, u64, u32, u16, u8, boolean
+    f32,
+    f16,
+    bf16,
+    f64,
+    f8_e4m3,
+    f8_e5m2,
+    f8_e8m0,
+    i64,
+    i32,
+    i16,
+    i8,
+    u64,
+    u32,
+    u16,
+    u8,
+    boolean
 };
 
 constexpr size_t size_of(DType t) {

@@ -1,9 +1,9 @@
 // Compiles the including file once per instruction set; see cpu/rms_norm.cpp for the shape.
 // A file defines EXL3_ISA_FILE to its own path, optionally EXL3_ISA_TIERS (default 3: scalar, avx2,
-// avx512; 4 adds avx512vnni, 5 also avx512bf16), includes this header first, then writes its kernels
-// between EXL3_ISA_BEGIN and EXL3_ISA_END. No source file is built with -mavx*, so code outside the
-// regions (and every inline function of the standard library) stays baseline: kernels between the
-// marks call no standard-library templates.
+// avx512; 4 adds avx512vnni, 5 also avx512bf16), includes this header first, then writes its
+// kernels between EXL3_ISA_BEGIN and EXL3_ISA_END. No source file is built with -mavx*, so code
+// outside the regions (and every inline function of the standard library) stays baseline: kernels
+// between the marks call no standard-library templates.
 #ifndef EXL3_CPU_ISA_ONCE
 #define EXL3_CPU_ISA_ONCE
 #include <immintrin.h>
@@ -50,10 +50,10 @@ constexpr int64_t lesser(int64_t a, int64_t b) {
      : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2       ? avx2::fn       \
                                                               : scalar::fn)
 #elif EXL3_ISA_TIERS == 4
-#define EXL3_ISA_PICK(s, fn)                                                    \
-    (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512vnni ? avx512vnni::fn    \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512   ? avx512::fn        \
-     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2     ? avx2::fn          \
+#define EXL3_ISA_PICK(s, fn)                                                 \
+    (::exl3::cpu::isa_of(s) >= ::exl3::cpu::Isa::avx512vnni ? avx512vnni::fn \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx512   ? avx512::fn     \
+     : ::exl3::cpu::isa_of(s) == ::exl3::cpu::Isa::avx2     ? avx2::fn       \
                                                             : scalar::fn)
 #else
 #define EXL3_ISA_PICK(s, fn)                                         \

@@ -18,8 +18,10 @@ void rms_norm_row(const float* x, const W* w, float* y, int64_t dim, float eps, 
 
     const float scale = 1.0f / std::sqrt(total / static_cast<float>(dim) + eps);
     const auto weight_at = [&](int64_t j) {
-        if constexpr (sizeof(W) == sizeof(float)) return w[j];
-        else return to_float(w[j]);
+        if constexpr (sizeof(W) == sizeof(float))
+            return w[j];
+        else
+            return to_float(w[j]);
     };
     i = 0;
     if (w) {

@@ -1,5 +1,5 @@
-#include "core/device.h"
 #include "ops/gemm.h"
+#include "core/device.h"
 
 namespace exl3::ref {
 

@@ -1,6 +1,6 @@
+#include "ops/linear.h"
 #include "core/device.h"
 #include "core/load.h"
-#include "ops/linear.h"
 
 namespace exl3::ref {
 

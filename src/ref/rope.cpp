@@ -23,8 +23,8 @@ void rope(Stream&, const RopeArgs& a) {
             }
             if (a.query_scale_beta != 0) {
                 const double scale =
-                    1 + a.query_scale_beta *
-                            std::log1p(std::floor(position / a.query_scale_length));
+                    1 +
+                    a.query_scale_beta * std::log1p(std::floor(position / a.query_scale_length));
                 for (int64_t i = 0; i < dim; ++i) x[i] = static_cast<float>(x[i] * scale);
             }
         }

@@ -19,7 +19,8 @@ std::optional<Codebook> codebook_named(std::string_view name) {
 
 std::vector<f16> codebook_table(Codebook codebook) {
     std::vector<f16> table(65536);
-    for (uint32_t s = 0; s < 65536; ++s) table[s] = decode_state(static_cast<uint16_t>(s), codebook);
+    for (uint32_t s = 0; s < 65536; ++s)
+        table[s] = decode_state(static_cast<uint16_t>(s), codebook);
     return table;
 }
 

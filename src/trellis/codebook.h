@@ -30,8 +30,8 @@ inline constexpr uint32_t kHalfPairMask = 0x8FFF8FFFu;
 /// ... and xor them with this, which gives magnitudes in [0.125, 2).
 inline constexpr uint32_t kHalfPairXor = 0x3B603B60u;
 /// mul1: weight = fma(1024 + byte sum, kMul1Scale, kMul1Bias) with one rounding to f16.
-inline constexpr float kMul1Scale = 0x1.bb8p-8f;      // f16 0x1EEE = 0.0067672729...
-inline constexpr float kMul1Bias = -10.3828125f;      // f16 0xC931
+inline constexpr float kMul1Scale = 0x1.bb8p-8f;  // f16 0x1EEE = 0.0067672729...
+inline constexpr float kMul1Bias = -10.3828125f;  // f16 0xC931
 /// Rms of 3inst; the quantizer folds it into suh for every codebook.
 inline constexpr float kCodebookScale = 1.24371088f;
 

@@ -24,8 +24,8 @@ void unpack_states(std::span<const uint16_t> words, std::span<uint16_t, kTileSiz
         // The state is the 16 stream bits that end before bit (p + 1) * bits.
         const int end = (p + 1) * bits;
         const int last = (end - 1) / 16, shift = (last + 1) * 16 - end;
-        const uint32_t pair = stream_half(words, (last + halves - 1) % halves) << 16 |
-                              stream_half(words, last);
+        const uint32_t pair =
+            stream_half(words, (last + halves - 1) % halves) << 16 | stream_half(words, last);
         states[p] = static_cast<uint16_t>(pair >> shift);
     }
 }

@@ -4,8 +4,7 @@ namespace exl3::test {
 
 TEST(Embed, MatchesReference) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-        for (const auto& [vocab, hidden] :
-             {std::pair<int64_t, int64_t>{1, 1}, {11, 7}, {23, 2503}})
+        for (const auto& [vocab, hidden] : {std::pair<int64_t, int64_t>{1, 1}, {11, 7}, {23, 2503}})
             expect_same_on_all_devices({.rtol = 1e-7}, [&](Stream& s, Arena& a) {
                 std::vector<int32_t> tokens(9);
                 for (auto& t : tokens)
