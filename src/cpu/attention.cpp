@@ -74,7 +74,9 @@ private:
     }
 
     void add_decode(int s, int position, int rows) {
-        const int first = first_key(position), last = position + rows - 1;
+        // A whole block, if masked in part: then the order of sums does not depend on the rows
+        // beside.
+        const int first = first_key(position) / kBlockKeys * kBlockKeys, last = position + rows - 1;
         const int begin = first / kDecodeKeys, chunks = last / kDecodeKeys - begin + 1;
         float* out = records(s, rows, chunks);
         for (int c = 0; c < chunks; ++c)

@@ -6,7 +6,11 @@ namespace exl3::cpu {
 
 /// Keys that one decode task reads; longer contexts are cut and merged afterwards.
 inline constexpr int kDecodeKeys = 512;
-/// The same for prefill tasks of sequences with up to kCutLanes lanes.
+/// Keys between two updates of the running maximum there. A page is whole blocks, so a block that
+/// holds a visible key lies in pages the sequence still has.
+inline constexpr int kBlockKeys = 64;
+static_assert(kPageTokens % kBlockKeys == 0 && kDecodeKeys % kBlockKeys == 0);
+/// kDecodeKeys for prefill tasks of sequences with up to kCutLanes lanes.
 inline constexpr int kPrefillKeys = 2048;
 inline constexpr int kCutLanes = 128;
 /// Up to here keys and values are used as they lie in the cache; more lanes pay for converting and

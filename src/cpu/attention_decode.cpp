@@ -11,7 +11,6 @@
 
 EXL3_ISA_BEGIN
 
-inline constexpr int kBlockKeys = 64;  // keys between two updates of the maximum; divides a page
 inline constexpr int kDecodeLanes = F32::width == 16 ? 4 : 2;  // lanes in a register tile
 inline constexpr int kDecodeVectors = 4;                       // vectors of a value in one
 inline constexpr int64_t kLine = 32;                           // f16 in a cache line

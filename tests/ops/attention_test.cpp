@@ -136,6 +136,41 @@ TEST(Attention, PrefillInChunksEqualsOnePass) {
     }
 }
 
+// Verifying several drafted tokens at once gives the bits of decoding them one by one.
+TEST(Attention, AFewRowsEqualOneByOne) {
+    constexpr int kRows = 12, kHeads = 4, kDim = 40;
+    for (auto& [name, device] : all_devices()) {
+        if (name == "ref") continue;
+        const auto stream = device->make_stream();
+        for (const int past : {0, 505, 1020})
+            for (const int window : {0, 100}) {
+                Arena a(*device, *stream, 9);
+                const PagedBatch b = paged_batch(a, {{kRows, past}}, 1, kDim);
+                fill_cache(*stream, a, b);
+                const View q = a.normal({kRows, kHeads, kDim}), all = a.zeros(q.shape);
+                AttentionArgs args{.q = q,
+                                   .cache = b.cache,
+                                   .seq = b.seq,
+                                   .y = all,
+                                   .scale = 0.2f,
+                                   .window = window};
+                ops::attention(*stream, args);
+                const View one = a.zeros({1, kHeads, kDim});
+                for (int r = 0; r < kRows; ++r) {
+                    args.q = dense(q.row<float>(r * kHeads), DType::f32, one.shape);
+                    args.y = one;
+                    args.seq.q_start = a.ints({0, 1}, {2});
+                    args.seq.kv_len = a.ints({past + r + 1}, {1});
+                    ops::attention(*stream, args);
+                    for (int i = 0; i < kHeads * kDim; ++i)
+                        ASSERT_EQ(one.as<float>()[i], all.row<float>(r * kHeads)[i])
+                            << name << ", " << past << " cached, window " << window << ", row "
+                            << r;
+                }
+            }
+    }
+}
+
 TEST(Attention, ThreadsDoNotChangeTheResult) {
     std::vector<float> want;
     for (const int threads : {1, 2, 5}) {
