@@ -18,7 +18,7 @@ public:
     bool truth = false;
     double number = 0;
     std::string string;
-    std::vector<JsonValue> items;                            ///< of an array
+    std::vector<JsonValue> items;  ///< of an array
     struct Member;
     std::vector<Member> members;  ///< of an object, in file order
 
