@@ -96,6 +96,12 @@ PrefillTile prefill_begin(const AttentionArgs& a, const AttentionTask& t, int la
     return x;
 }
 
+inline void prefill_convert(const f16* x, float* out, int64_t n) {
+    int64_t i = 0;
+    for (; i + F32::width <= n; i += F32::width) F32::load(x + i).store(out + i);
+    if (i < n) F32::load(x + i, n - i).store(out + i, n - i);
+}
+
 // Converts keys and values [key, key + count) to f32. The rows that fill up a block of keys are
 // zero.
 void prefill_load(const AttentionArgs& a, const AttentionTask& t, int key, int count,
@@ -112,12 +118,10 @@ void prefill_load(const AttentionArgs& a, const AttentionTask& t, int key, int c
             __builtin_prefetch(next_k + i, 0, 2);
             __builtin_prefetch(next_v + i, 0, 2);
         }
-        for (int64_t i = 0; i < dim; i += F32::width) {
-            const int64_t some = lesser(F32::width, dim - i);
-            float* out = s.keys + (i / kChannels * kKeys + n) * kChannels + i % kChannels;
-            F32::load(k + i, some).store(out, some);
-            F32::load(v + i, some).store(s.values + n * dim + i, some);
-        }
+        for (int64_t i = 0; i < dim; i += kChannels)
+            prefill_convert(k + i, s.keys + (i / kChannels * kKeys + n) * kChannels,
+                            lesser(kChannels, dim - i));
+        prefill_convert(v, s.values + n * dim, dim);
     }
     for (int n = count; n % kTileRows != 0; ++n)
         for (int64_t c = 0; c < prefill_slices(dim); ++c)

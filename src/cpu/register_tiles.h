@@ -38,14 +38,28 @@ template <int M, int N, typename W>
 EXL3_INLINE void dot_tile(const float* x, const W* w, int64_t stride, int64_t k, F32 (&acc)[M][N]) {
     int64_t i = 0;
     for (; i + F32::width <= k; i += F32::width, x += M * F32::width) {
-        F32 row[N];
+        // The shorter side waits in registers: 3 x 4 accumulators and 3 more leave AVX2 one to
+        // load.
+        if constexpr (M < N) {
+            F32 row[M];
 #pragma GCC unroll 8
-        for (int n = 0; n < N; ++n) row[n] = F32::load(w + n * stride + i);
+            for (int m = 0; m < M; ++m) row[m] = F32::load(x + m * F32::width);
 #pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) {
-            const F32 v = F32::load(x + m * F32::width);
+            for (int n = 0; n < N; ++n) {
+                const F32 v = F32::load(w + n * stride + i);
 #pragma GCC unroll 8
-            for (int n = 0; n < N; ++n) acc[m][n] = fma(v, row[n], acc[m][n]);
+                for (int m = 0; m < M; ++m) acc[m][n] = fma(row[m], v, acc[m][n]);
+            }
+        } else {
+            F32 row[N];
+#pragma GCC unroll 8
+            for (int n = 0; n < N; ++n) row[n] = F32::load(w + n * stride + i);
+#pragma GCC unroll 8
+            for (int m = 0; m < M; ++m) {
+                const F32 v = F32::load(x + m * F32::width);
+#pragma GCC unroll 8
+                for (int n = 0; n < N; ++n) acc[m][n] = fma(v, row[n], acc[m][n]);
+            }
         }
     }
     if (i == k) return;

@@ -17,9 +17,13 @@ struct F32 {
         return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
                                   _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     }
-    static F32 load(const float* p, int64_t n) { return {_mm256_maskload_ps(p, first(n))}; }
+    // Masked accesses are slow here (the store is microcode on AMD), whole vectors the usual case.
+    static F32 load(const float* p, int64_t n) {
+        return n == width ? load(p) : F32{_mm256_maskload_ps(p, first(n))};
+    }
     template <typename H>
     static F32 load(const H* p, int64_t n) {
+        if (n == width) return load(p);
         H some[8] = {};
         std::memcpy(some, p, static_cast<size_t>(n) * sizeof(H));
         return load(some);
@@ -29,7 +33,10 @@ struct F32 {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                          _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
-    void store(float* p, int64_t n) const { _mm256_maskstore_ps(p, first(n), v); }
+    void store(float* p, int64_t n) const {
+        if (n == width) return store(p);
+        _mm256_maskstore_ps(p, first(n), v);
+    }
     void store(f16* p, int64_t n) const {
         f16 all[8];
         store(all);
