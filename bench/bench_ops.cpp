@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -14,6 +15,13 @@
 
 namespace exl3 {
 namespace {
+
+/// The tier measured: the best of this machine unless EXL3_CPU_ISA lowers it.
+cpu::Isa bench_isa() {
+    const char* name = std::getenv("EXL3_CPU_ISA");
+    const auto wanted = name ? cpu::isa_named(name) : std::nullopt;
+    return std::min(wanted.value_or(cpu::best_isa()), cpu::best_isa());
+}
 
 double cpu_seconds() {
     timespec t{};
@@ -51,7 +59,7 @@ double best_seconds(int times, const Fn& fn) {
 double peak_gmacs() {
     static const double peak = [] {
         constexpr int kLoops = 200000;
-        const bool wide = cpu::best_isa() >= cpu::Isa::avx512;
+        const bool wide = bench_isa() >= cpu::Isa::avx512;
         const double t = best_seconds(30, [&] {
             for (int i = 0; i < kLoops; ++i) {
                 if (wide)
@@ -86,7 +94,7 @@ double peak_read() {
 }
 
 struct Bench {
-    std::unique_ptr<Device> device = cpu::open({.threads = 1});
+    std::unique_ptr<Device> device = cpu::open({.threads = 1, .isa = bench_isa()});
     std::unique_ptr<Stream> stream = device->make_stream();
     std::vector<Tensor> tensors;
     Random random{1};
@@ -124,8 +132,10 @@ void measure(benchmark::State& state, double macs, double bytes, const Fn& fn) {
         state.SetIterationTime(d);
         best = std::min(best, d);
     }
-    state.counters["GMAC/s"] = macs / best / 1e9;
-    state.counters["of_fma_peak"] = macs / best / 1e9 / peak_gmacs();
+    if (macs > 0) {
+        state.counters["GMAC/s"] = macs / best / 1e9;
+        state.counters["of_fma_peak"] = macs / best / 1e9 / peak_gmacs();
+    }
     if (bytes > 0) {
         state.counters["GB/s"] = bytes / best / 1e9;
         state.counters["of_read"] = bytes / best / 1e9 / peak_read();
@@ -238,6 +248,46 @@ BENCHMARK(attention)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond)
     ->MinTime(0.2);
+
+void small(benchmark::internal::Benchmark* b) {
+    b->UseManualTime()->Unit(benchmark::kMicrosecond)->MinTime(0.1);
+}
+
+/// rows, dim. Bytes are all that is read and written once.
+void gated_act(benchmark::State& state, Act act) {
+    Bench b;
+    const Shape shape{state.range(0), state.range(1)};
+    const GatedActArgs args{
+        .gate = b.make(shape), .up = b.make(shape), .y = b.make(shape), .act = act};
+    measure(state, 0, 12.0 * static_cast<double>(shape.numel()),
+            [&] { ops::gated_act(*b.stream, args); });
+}
+BENCHMARK_CAPTURE(gated_act, silu, Act::silu)->Args({1, 14336})->Args({64, 14336})->Apply(small);
+BENCHMARK_CAPTURE(gated_act, gelu, Act::gelu)->Args({64, 14336})->Apply(small);
+BENCHMARK_CAPTURE(gated_act, gelu_tanh, Act::gelu_tanh)->Args({64, 14336})->Apply(small);
+
+/// rows, dim, columns.
+void hadamard(benchmark::State& state) {
+    Bench b;
+    const View x = b.make({state.range(0), state.range(1)});
+    measure(state, 0, 8.0 * static_cast<double>(x.shape.numel()),
+            [&] { ops::hadamard(*b.stream, {.x = x, .columns = state.range(2) != 0}); });
+}
+BENCHMARK(hadamard)->Args({1, 4096, 0})->Args({512, 4096, 0})->Args({512, 4096, 1})->Apply(small);
+
+/// tokens, heads, head dimension, all of it rotated.
+void rope(benchmark::State& state) {
+    Bench b;
+    const int64_t tokens = state.range(0);
+    std::vector<int32_t> positions;
+    for (int64_t i = 0; i < tokens; ++i) positions.push_back(static_cast<int32_t>(1000 + i));
+    const RopeArgs args{.x = b.make({tokens, state.range(1), state.range(2)}),
+                        .positions = b.ints(positions, {tokens}),
+                        .inv_freq = b.make({state.range(2) / 2})};
+    measure(state, 0, 8.0 * static_cast<double>(args.x.shape.numel()),
+            [&] { ops::rope(*b.stream, args); });
+}
+BENCHMARK(rope)->Args({1, 32, 128})->Args({512, 32, 128})->Args({512, 8, 128})->Apply(small);
 
 }  // namespace
 }  // namespace exl3
