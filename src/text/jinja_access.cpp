@@ -239,6 +239,7 @@ Value get_slice(Runtime& rt, const Value& v, const Value& start, const Value& st
     const Span span = resolve_slice(rt, static_cast<Int>(length_of(rt, v)), start, stop, step);
     if (v.is_string()) {
         rt.work(v.as_text().size());
+        if (!v.as<String>().ascii()) rt.check_growth(v.as<String>().length, sizeof(size_t));
         return rt.string(slice_text(v.as<String>(), span), v.as<String>().markup);
     }
     if (v.is(Kind::range)) {

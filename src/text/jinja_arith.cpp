@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "text/jinja_format.h"
 #include "text/jinja_ops.h"
@@ -117,9 +118,10 @@ Value real_binary(Runtime& rt, BinaryOp op, double a, double b) {
 // 'ab' * 3, [0] * 3, and the same the other way round.
 Value repeat(Runtime& rt, const Value& what, Int times) {
     if (times < 0) times = 0;
+    if (times > std::numeric_limits<int64_t>::max())
+        rt.fail(Fault::overflow, "cannot fit 'int' into an index-sized integer");
     if (what.is_string()) {
         const auto& s = what.as<String>();
-        times = std::min<Int>(times, Int{1} << 62);
         rt.check_size(static_cast<Int>(s.text.size()) * times);
         std::string out;
         if (!s.text.empty()) {
@@ -131,7 +133,6 @@ Value repeat(Runtime& rt, const Value& what, Int times) {
     const auto& items = what.as<Sequence>().items;
     std::vector<Value> out;
     if (!items.empty()) {
-        times = std::min<Int>(times, Int{1} << 62);
         rt.check_size(static_cast<Int>(items.size() * sizeof(Value)) * times);
         out.reserve(items.size() * static_cast<size_t>(times));
         for (Int i = 0; i < times; ++i) out.insert(out.end(), items.begin(), items.end());
@@ -142,7 +143,7 @@ Value repeat(Runtime& rt, const Value& what, Int times) {
 Value join_texts(Runtime& rt, const Value& a, const Value& b) {
     const bool markup = a.as<String>().markup || b.as<String>().markup;
     const Value left = markup ? escape_html(rt, a) : a, right = markup ? escape_html(rt, b) : b;
-    rt.check_size(static_cast<Int>(left.as_text().size() + right.as_text().size()));
+    rt.check_size(Int(left.as_text().size()) + Int(right.as_text().size()));
     std::string out;
     out.reserve(left.as_text().size() + right.as_text().size());
     out += left.as_text();
@@ -152,7 +153,7 @@ Value join_texts(Runtime& rt, const Value& a, const Value& b) {
 
 Value join_sequences(Runtime& rt, const Value& a, const Value& b) {
     const auto &x = a.as<Sequence>().items, &y = b.as<Sequence>().items;
-    rt.check_size(static_cast<Int>((x.size() + y.size()) * sizeof(Value)));
+    rt.check_size((Int(x.size()) + Int(y.size())) * Int(sizeof(Value)));
     std::vector<Value> out;
     out.reserve(x.size() + y.size());
     out.insert(out.end(), x.begin(), x.end());

@@ -207,7 +207,7 @@ void Interpreter::assign(const Node& target, Value value) {
 // The namespace whose attribute a target names.
 Value Interpreter::namespace_of(const Name& target) {
     rt_.at = target.at;
-    const Value ns = variable(target.ref);
+    Value ns = variable(target.ref);
     if (!ns.is(Kind::name_space))
         rt_.fail(Fault::runtime, "cannot assign attribute on non-namespace object");
     return ns;

@@ -53,7 +53,11 @@ std::string quoted(std::string_view text, bool for_query) {
 
 Value urlencode(Runtime& rt, const Value& self, const Args& args) {
     bind(rt, "urlencode", args, "");
-    if (self.is_string() || !is_iterable(self)) return rt.string(quoted(to_text(rt, self), false));
+    if (self.is_string() || !is_iterable(self)) {
+        const std::string text = to_text(rt, self);
+        rt.check_growth(text.size(), 3);
+        return rt.string(quoted(text, false));
+    }
     Value pairs = self;
     if (self.is(Kind::dict))
         pairs =
@@ -65,8 +69,9 @@ Value urlencode(Runtime& rt, const Value& self, const Args& args) {
         const auto& items = parts.as<Sequence>().items;
         if (items.size() != 2) rt.fail(Fault::value, "urlencode needs pairs");
         if (!out.empty()) out += '&';
-        out += quoted(to_text(rt, items[0]), true) + '=' + quoted(to_text(rt, items[1]), true);
-        rt.heap.check(out.size());
+        const std::string name = to_text(rt, items[0]), value = to_text(rt, items[1]);
+        rt.check_growth(out.size() + name.size() + value.size(), 3);
+        out += quoted(name, true) + '=' + quoted(value, true);
     }
     return rt.string(std::move(out));
 }

@@ -89,6 +89,7 @@ Value sort(Runtime& rt, const Value& self, const Args& args) {
     Cursor cursor(rt, self);
     for (Value item; cursor.next(item);) {
         std::vector<Value> key;
+        key.reserve(getters.size());
         for (const auto& get : getters)
             key.push_back(fold ? folded(rt, get(rt, item)) : get(rt, item));
         rt.heap.check(sorted.size() * sizeof(Keyed));

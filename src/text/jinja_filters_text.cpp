@@ -142,7 +142,7 @@ Value wordwrap(Runtime& rt, const Value& self, const Args& args) {
     const std::string_view text = to_str_argument(rt, "wordwrap", self);
     std::string out;
     bool first = true;
-    rt.check_size(static_cast<Int>(text.size()) * 4);
+    rt.check_growth(text.size(), 40);  // every word becomes a string of its own
     for_each_line(text, [&](std::string_view line, std::string_view) {
         const auto wrapped = wrap_line(rt, line, options);
         for (size_t i = 0; i < std::max<size_t>(wrapped.size(), 1); ++i) {

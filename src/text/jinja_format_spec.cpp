@@ -19,7 +19,7 @@ std::string pad(Runtime& rt, std::string_view text, size_t length, const FormatS
     const auto width = static_cast<size_t>(spec.width);
     if (length >= width) return std::string(text);
     const size_t missing = width - length;
-    rt.check_size(static_cast<Int>(missing * spec.fill.size() + text.size()));
+    rt.check_size(Int(missing) * Int(spec.fill.size()) + Int(text.size()));
     const size_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
     std::string out;
     for (size_t i = 0; i < left; ++i) out += spec.fill;

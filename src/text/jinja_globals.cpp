@@ -27,7 +27,7 @@ Value range(Runtime& rt, const Value&, const Args& args) {
     const int64_t stop = range_argument(rt, b[two ? 1 : 0]);
     const int64_t step = b[2].missing() ? 1 : range_argument(rt, b[2]);
     if (step == 0) rt.fail(Fault::value, "range() arg 3 must not be zero");
-    const Value made = Value::object(Kind::range, rt.heap.make<Range>(0, start, stop, step));
+    Value made = Value::object(Kind::range, rt.heap.make<Range>(0, start, stop, step));
     if (made.as<Range>().length() > kMaxRange)
         rt.fail(Fault::overflow, fmt::format("Range too big. The sandbox blocks ranges larger than "
                                              "MAX_RANGE ({}).",

@@ -62,6 +62,7 @@ public:
             case Kind::real: out += json_real(v.as_real()); break;
             case Kind::string:
                 rt_.work(v.as_text().size());
+                rt_.check_growth(v.as_text().size(), 6);  // "\u0001" for one byte
                 append_json_text(out, v.as_text(), style_.ensure_ascii);
                 break;
             case Kind::list:

@@ -18,13 +18,10 @@ bool is_digit_of(char c, int base) {
 // End of a run of digits from `at`, single underscores between them; `at` itself if there is none.
 size_t digits_end(std::string_view text, size_t at, int base) {
     while (at < text.size()) {
-        if (is_digit_of(text[at], base))
-            ++at;
-        else if (text[at] == '_' && at > 0 && is_digit_of(text[at - 1], base) &&
-                 at + 1 < text.size() && is_digit_of(text[at + 1], base))
-            ++at;
-        else
-            break;
+        const bool separates = text[at] == '_' && at > 0 && is_digit_of(text[at - 1], base) &&
+                               at + 1 < text.size() && is_digit_of(text[at + 1], base);
+        if (!separates && !is_digit_of(text[at], base)) break;
+        ++at;
     }
     return at;
 }

@@ -43,7 +43,7 @@ struct Interpreter::LoopFilter : Iterator {
 /// does: a template can see it where the items come from a lazy filter.
 class Interpreter::LoopContext : public LoopObject {
 public:
-    LoopContext(Interpreter& in, const For& node, Value parent, Value iterable, int depth)
+    LoopContext(Interpreter& in, const For& node, Value parent, const Value& iterable, int depth)
         : in_(in),
           node_(node),
           parent_(std::move(parent)),

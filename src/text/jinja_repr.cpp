@@ -177,13 +177,12 @@ std::string repr_of_real(double d) {
     const bool minus = digits[0] == '-';
     if (minus) digits.erase(0, 1);
     std::erase(digits, '.');
-    const auto size = static_cast<int>(digits.size());
     if (exponent < 0) {
-        digits.insert(0, "0." + std::string(static_cast<size_t>(-exponent - 1), '0'));
-    } else if (size <= exponent + 1) {
-        digits += std::string(static_cast<size_t>(exponent + 1 - size), '0') + ".0";
+        digits.insert(0, "0." + std::string(static_cast<size_t>(-exponent) - 1, '0'));
+    } else if (const size_t whole = static_cast<size_t>(exponent) + 1; digits.size() <= whole) {
+        digits += std::string(whole - digits.size(), '0') + ".0";
     } else {
-        digits.insert(static_cast<size_t>(exponent + 1), ".");
+        digits.insert(whole, ".");
     }
     return minus ? "-" + digits : digits;
 }
@@ -213,6 +212,7 @@ void append_repr(Runtime& rt, std::string& out, const Value& v) {
         case Kind::real: out += repr_of_real(v.as_real()); break;
         case Kind::string: {
             rt.work(v.as_text().size());
+            rt.check_growth(v.as_text().size(), 4);  // "\x00" for one byte
             const std::string text = repr_of_text(v.as_text());
             out += v.as<String>().markup ? "Markup(" + text + ")" : text;
             break;
@@ -274,8 +274,10 @@ Value soft_text(Runtime& rt, const Value& v) {
 
 Value escape_html(Runtime& rt, const Value& v) {
     if (v.is_string() && v.as<String>().markup) return v;
+    const std::string text = to_text(rt, v);
+    rt.check_growth(text.size(), 5);
     std::string out;
-    for (const char c : to_text(rt, v)) {
+    for (const char c : text) {
         switch (c) {
             case '&': out += "&amp;"; break;
             case '<': out += "&lt;"; break;

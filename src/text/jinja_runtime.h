@@ -81,6 +81,8 @@ public:
     void work(size_t bytes) { step(bytes / 64); }
     /// Fails unless a result of `bytes`, which may be many times its operands, is within limits.
     void check_size(Int bytes);
+    /// The same for a text that escaping, case or layout can make `factor` times longer.
+    void check_growth(size_t bytes, int factor) { check_size(static_cast<Int>(bytes) * factor); }
 
     Value string(std::string text, bool markup = false);
     Value string(std::string_view text, bool markup = false) {
