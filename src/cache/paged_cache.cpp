@@ -1,6 +1,8 @@
 #include "cache/paged_cache.h"
 
-#include <cstring>
+#include <string>
+
+#include "ops/kv_group.h"
 
 namespace exl3 {
 
@@ -11,27 +13,56 @@ KvLayout KvLayout::only(int layer) const {
     return l;
 }
 
-uint64_t KvLayout::bytes_per_token() const {
+namespace {
+
+// Bytes of one head of one token.
+uint64_t head_bytes(int dim, int bits) {
+    if (bits == 16) return size_of(DType::f16) * static_cast<uint64_t>(dim);
+    return static_cast<uint64_t>(dim / kKvGroup) *
+           (static_cast<uint64_t>(bits) * size_of(DType::u32) + size_of(DType::f16));
+}
+
+}  // namespace
+
+uint64_t KvLayout::bytes_per_token(KvBits bits) const {
     uint64_t n = 0;
-    for (const Layer& l : layers) n += uint64_t{2} * size_of(DType::f16) * l.kv_heads * l.head_dim;
+    for (const Layer& l : layers)
+        n += static_cast<uint64_t>(l.kv_heads) *
+             (head_bytes(l.head_dim, bits.keys) + head_bytes(l.head_dim, bits.values));
     return n;
 }
 
-PagedCache::PagedCache(Device& device, const KvLayout& layout, int pages) : pages_(pages) {
-    for (const auto& l : layout.layers) {
+PagedCache::PagedCache(Device& device, const KvLayout& layout, int pages, KvBits bits)
+    : pages_(pages) {
+    EXL3_CHECK(is_kv_bits(bits.keys) && is_kv_bits(bits.values));
+    const auto make = [&](const KvLayout::Layer& l, int plane_bits) -> Plane {
+        const auto shape = [&](int64_t n) { return Shape{pages, kPageTokens, l.kv_heads, n}; };
+        if (plane_bits == 16) return {device.make_tensor(DType::f16, shape(l.head_dim)), {}};
+        const int groups = l.head_dim / kKvGroup;
+        Tensor data = device.make_tensor(DType::u32, shape(groups * plane_bits));
+        return {std::move(data), device.make_tensor(DType::f16, shape(groups))};
+    };
+    for (size_t i = 0; i < layout.layers.size(); ++i) {
+        const KvLayout::Layer& l = layout.layers[i];
         if (l.kv_heads == 0) {
             k_.emplace_back();
             v_.emplace_back();
             continue;
         }
-        const Shape shape = {pages, kPageTokens, l.kv_heads, l.head_dim};
-        k_.push_back(device.make_tensor(DType::f16, shape));
-        v_.push_back(device.make_tensor(DType::f16, shape));
+        if (bits != KvBits{} && l.head_dim % kKvGroup != 0)
+            throw Error(Errc::unsupported, {},
+                        "K/V cache of " + std::to_string(bits.keys) + "," +
+                            std::to_string(bits.values) + " bits: layer " + std::to_string(i) +
+                            " has heads of " + std::to_string(l.head_dim) +
+                            " channels, needed a multiple of 32");
+        k_.push_back(make(l, bits.keys));
+        v_.push_back(make(l, bits.values));
     }
 }
 
 KvView PagedCache::layer(int i) const {
-    return {k_[static_cast<size_t>(i)].view, v_[static_cast<size_t>(i)].view};
+    const Plane &k = k_[static_cast<size_t>(i)], &v = v_[static_cast<size_t>(i)];
+    return {.k = k.data.view, .v = v.data.view, .k_scale = k.scale.view, .v_scale = v.scale.view};
 }
 
 }  // namespace exl3

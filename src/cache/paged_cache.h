@@ -15,7 +15,8 @@ struct KvLayout {
 
     /// The same layout with every layer but one empty: for work that goes layer by layer.
     KvLayout only(int layer) const;
-    uint64_t bytes_per_token() const;  ///< f16 keys and values over all layers
+    /// Keys and values of one token over all layers.
+    uint64_t bytes_per_token(KvBits bits = {}) const;
 };
 
 /// Pages needed for so many tokens.
@@ -23,17 +24,21 @@ constexpr int pages_for(int64_t tokens) {
     return static_cast<int>((tokens + kPageTokens - 1) / kPageTokens);
 }
 
-/// The keys and values behind a page table: for each layer, `pages` pages of 256 tokens, f16.
+/// The keys and values behind a page table: for each layer, `pages` pages of 256 tokens.
 class PagedCache {
 public:
-    /// Throws Error{out_of_memory}.
-    PagedCache(Device& device, const KvLayout& layout, int pages);
+    /// Throws Error{out_of_memory}, or Error{unsupported} naming the first layer whose heads are no
+    /// multiple of 32 channels when `bits` asks for a quantized cache.
+    PagedCache(Device& device, const KvLayout& layout, int pages, KvBits bits = {});
     KvView layer(int i) const;  ///< empty views for a layer that keeps nothing
     int pages() const { return pages_; }
 
 private:
     int pages_ = 0;
-    std::vector<Tensor> k_, v_;
+    struct Plane {
+        Tensor data, scale;
+    };
+    std::vector<Plane> k_, v_;
 };
 
 }  // namespace exl3

@@ -52,6 +52,7 @@ struct Prefill {
 struct Results {
     std::string name, device;
     int threads = 0;
+    KvBits kv_bits;
     cpu::MemoryBandwidth bandwidth;
     double load_seconds = 0;
     WeightTraffic traffic;
@@ -102,7 +103,7 @@ void measure(const BenchOptions& o, Model& model, Stream& s, Results& r) {
     const auto steps = static_cast<int64_t>(o.contexts.size() * o.batches.size());
     Progress progress("measuring, steps");
     {
-        SpeedProbe probe(model, s, sequences, max_of(o.contexts) + 1);
+        SpeedProbe probe(model, s, sequences, max_of(o.contexts) + 1, o.kv_bits);
         r.cache_bytes = probe.cache_bytes(sequences, max_of(o.contexts), 1);
         for (const int64_t context : o.contexts)
             for (const int batch : o.batches) {
@@ -114,13 +115,16 @@ void measure(const BenchOptions& o, Model& model, Stream& s, Results& r) {
                 progress.update(static_cast<int64_t>(r.decode.size()), steps);
             }
     }
-    SpeedProbe probe(model, s, 1, max_of(o.prefills));
+    SpeedProbe probe(model, s, 1, max_of(o.prefills), o.kv_bits);
     for (const int64_t tokens : o.prefills)
         r.prefill.push_back({tokens, typical_seconds([&] { return probe.pass(1, 0, tokens); })});
 }
 
 void print_text(const Results& r) {
     print(fmt::format("model      {} on {}, {} threads\n", r.name, r.device, r.threads));
+    if (r.kv_bits != KvBits{})
+        print(fmt::format("cache      keys {} bits, values {} bits\n", r.kv_bits.keys,
+                          r.kv_bits.values));
     print(fmt::format("memory     reads {:.1f} GB/s, copies {:.1f} GB/s\n", r.bandwidth.read / 1e9,
                       r.bandwidth.copy / 1e9));
     print(fmt::format("loading    {:.2f} s\n", r.load_seconds));
@@ -153,6 +157,7 @@ void print_document(const Results& r) {
     print_json({{"model", r.name},
                 {"device", r.device},
                 {"threads", r.threads},
+                {"kv_bits", {r.kv_bits.keys, r.kv_bits.values}},
                 {"isa", std::string(cpu::name_of(cpu::best_isa()))},
                 {"read_gbps", r.bandwidth.read / 1e9},
                 {"copy_gbps", r.bandwidth.copy / 1e9},
@@ -171,12 +176,12 @@ void bench(const BenchOptions& o) {
         bench_quantize({o.bits, *codebook_named(o.codebook), o.json, o.device});
         return;
     }
-    require_f16_cache(o.kv_bits);
     const Runtime runtime = open_runtime(o.device);
     Results r{.name = o.model.empty()
                           ? fmt::format("{} {} bits {}", o.synthetic, o.bits, o.codebook)
                           : o.model,
-              .device = runtime.device->name()};
+              .device = runtime.device->name(),
+              .kv_bits = o.kv_bits};
     {
         ThreadPool pool(o.device.threads);
         r.threads = pool.threads();

@@ -86,7 +86,8 @@ public:
         const int64_t context =
             o.context > 0 ? o.context : std::min(model_->spec().max_positions, 8192);
         warn_beyond_positions(model_->spec(), context);
-        session_.emplace(*model_, *runtime_.stream, SessionOptions{.max_tokens = context});
+        session_.emplace(*model_, *runtime_.stream,
+                         SessionOptions{.max_tokens = context, .kv_bits = o_.kv_bits});
     }
 
     void talk() {
@@ -253,10 +254,7 @@ void add_chat(Command& command) {
     add_sampler_flags(command, o.sampler);
     add_kv_bits_flag(command, o.kv_bits);
     add_device_flags(command, o.device);
-    command.run([&o] {
-        require_f16_cache(o.kv_bits);
-        Chat(o).talk();
-    });
+    command.run([&o] { Chat(o).talk(); });
 }
 
 }  // namespace exl3::cli

@@ -17,6 +17,7 @@ namespace {
 struct KldOptions {
     std::string model, ref, text;
     int ctx = 2048, rows = 20;
+    KvBits kv_bits;
     bool json = false;
     DeviceFlags device;
 };
@@ -66,8 +67,11 @@ void eval_kld(const KldOptions& o) {
     const Checkpoint checkpoint = Checkpoint::open(o.model), ref = Checkpoint::open(o.ref);
     const Tokenizer tokenizer = Tokenizer::load(o.model);
     require_same_tokens(tokenizer, o);
-    EvalOptions options{
-        .ctx = o.ctx, .rows = o.rows, .vocab = tokenizer.vocab_size(), .cancel = &stop_requested()};
+    EvalOptions options{.ctx = o.ctx,
+                        .rows = o.rows,
+                        .vocab = tokenizer.vocab_size(),
+                        .kv_bits = o.kv_bits,
+                        .cancel = &stop_requested()};
     const auto text = read_text_tokens(tokenizer, o.text, options.convention);
     const Runtime runtime = open_runtime(o.device);
     const auto model = load_model(*runtime.stream, checkpoint);
@@ -94,6 +98,7 @@ void add_eval_kld(Command& command) {
         ->type_name("N")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
+    add_kv_bits_flag(command, o.kv_bits);
     add_json_flag(command, o.json);
     add_device_flags(command, o.device);
     command.run([&o] { eval_kld(o); });

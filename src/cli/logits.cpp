@@ -27,7 +27,6 @@ int pass_length(const ModelSpec& spec, int64_t tokens) {
 }
 
 void write_logits(const LogitsOptions& o) {
-    require_f16_cache(o.kv_bits);
     const std::vector<int32_t> ids = read_ids(o.ids);
     if (ids.empty())
         throw Error(Errc::invalid_argument, {input_name(o.ids), {}, {}},
@@ -47,9 +46,10 @@ void write_logits(const LogitsOptions& o) {
     SafetensorsWriter file(o.out,
                            {{.name = "logits", .dtype = DType::f32, .dims = {tokens, spec.vocab}}});
     Progress progress("logits");
-    Session session(
-        *model, *runtime.stream,
-        {.max_tokens = tokens, .chunk = o.chunk > 0 ? o.chunk : pass_length(spec, tokens)});
+    Session session(*model, *runtime.stream,
+                    {.max_tokens = tokens,
+                     .kv_bits = o.kv_bits,
+                     .chunk = o.chunk > 0 ? o.chunk : pass_length(spec, tokens)});
     session.feed_all(ids, [&](int64_t first, ConstView rows) {
         file.write(rows.data, static_cast<size_t>(rows.shape.numel()) * sizeof(float));
         progress.update(first + rows.shape[0], tokens);

@@ -26,8 +26,7 @@ std::optional<KvBits> parse_kv_bits(const std::string& text) {
     KvBits bits;
     const auto read = [](std::string_view part, int& out) {
         const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), out);
-        return problem == std::errc() && end == part.data() + part.size() &&
-               (out == 16 || (out >= 2 && out <= 8));
+        return problem == std::errc() && end == part.data() + part.size() && is_kv_bits(out);
     };
     const size_t comma = text.find(',');
     if (!read(std::string_view(text).substr(0, comma), bits.keys)) return std::nullopt;
@@ -72,13 +71,6 @@ void add_kv_bits_flag(Command& command, KvBits& bits) {
             "Bits of a cached key and value; 16: f16")
         ->type_name("K[,V]")
         ->check(CLI::Validator(check, ""));
-}
-
-void require_f16_cache(const KvBits& bits) {
-    if (bits.keys != 16 || bits.values != 16)
-        throw Error(Errc::unsupported, {},
-                    fmt::format("--kv-bits: found {},{}, this build keeps the cache in 16 bits",
-                                bits.keys, bits.values));
 }
 
 void add_json_flag(Command& command, bool& json) {

@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "cli/command.h"
+#include "ops/attention.h"
 
 namespace exl3::cli {
 
@@ -19,12 +20,7 @@ struct DeviceFlags {
 void add_device_flags(Command& command, DeviceFlags& flags);
 
 /// --kv-bits K[,V]: how many bits a cached key and value take, 2 to 8; 16: f16.
-struct KvBits {
-    int keys = 16, values = 16;
-};
 void add_kv_bits_flag(Command& command, KvBits& bits);
-/// Throws Error{unsupported} for anything but f16.
-void require_f16_cache(const KvBits& bits);
 
 /// --json
 void add_json_flag(Command& command, bool& json);

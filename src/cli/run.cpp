@@ -52,7 +52,6 @@ std::vector<int32_t> read_prompt(const RunOptions& o, const Tokenizer& tokenizer
 }
 
 void run(const RunOptions& o) {
-    require_f16_cache(o.kv_bits);
     const std::string text = o.prompt == "-" ? read_input("-") : o.prompt;
     const Checkpoint checkpoint = Checkpoint::open(o.model);
     const Tokenizer tokenizer = Tokenizer::load(o.model);
@@ -64,6 +63,7 @@ void run(const RunOptions& o) {
                               .stop = {.strings = o.stop},
                               .keep_special = o.keep_special,
                               .seed = choose_seed(sampler.params()),
+                              .kv_bits = o.kv_bits,
                               .cancel = &stop_requested()};
     if (!o.ignore_eos)
         request.stop.tokens =

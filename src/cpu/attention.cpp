@@ -63,7 +63,7 @@ private:
         return a_.window > 0 ? std::max(0, position - a_.window + 1) : 0;
     }
     int group() const { return static_cast<int>(a_.q.shape[1] / kv_heads()); }
-    int kv_heads() const { return static_cast<int>(a_.cache.k.shape[2]); }
+    int kv_heads() const { return static_cast<int>(a_.cache.kv_heads()); }
 
     float* records(int sequence, int rows, int chunks) {
         if (chunks == 1) return nullptr;

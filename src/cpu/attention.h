@@ -49,23 +49,27 @@ AttentionKernel prefill_kernel(const Stream& s);  ///< any number of lanes
 /// Where the record of a lane lies, `own` where the task sees all keys.
 inline float* record_of(const AttentionArgs& a, const AttentionTask& t, int lane, float* own) {
     if (!t.records) return own;
-    const int64_t heads = a.q.shape[1], group = heads / a.cache.k.shape[2];
+    const int64_t heads = a.q.shape[1], group = heads / a.cache.kv_heads();
     const int64_t query = lane / group * heads + t.kv_head * group + lane % group;
     return t.records + (query * t.chunks + t.chunk) * (a.q.shape[2] + 2);
 }
 
 /// Row of q and y, counted over heads, of a lane.
 inline int64_t query_row(const AttentionArgs& a, const AttentionTask& t, int lane) {
-    const int64_t heads = a.q.shape[1], group = heads / a.cache.k.shape[2];
+    const int64_t heads = a.q.shape[1], group = heads / a.cache.kv_heads();
     const int64_t row = a.seq.q_start.as<int32_t>()[t.sequence] + lane / group;
     return row * heads + t.kv_head * group + lane % group;
 }
 
-/// First value of a key or value; the next token of the same page is kv_heads * dim further.
-inline const f16* cached(const AttentionArgs& a, const View& cache, const AttentionTask& t,
-                         int key) {
-    const int64_t slot = SequencesOnHost{a.seq}.slot(t.sequence, key);
-    return cache.as<f16>() + (slot * cache.shape[2] + t.kv_head) * cache.shape[3];
+/// Row of the cache, counted over its heads, of a key or value. The next token of the same page is
+/// kv_heads rows further.
+inline int64_t cache_row(const AttentionArgs& a, const AttentionTask& t, int key) {
+    return SequencesOnHost{a.seq}.slot(t.sequence, key) * a.cache.kv_heads() + t.kv_head;
+}
+
+/// First value of a row of an f16 plane.
+inline const f16* cached(const View& plane, int64_t row) {
+    return plane.as<f16>() + row * plane.shape[3];
 }
 
 }  // namespace exl3::cpu

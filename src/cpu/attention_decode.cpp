@@ -1,15 +1,19 @@
 // A few query rows: keys and values are read once, as they lie in the cache, for all lanes of a
 // task. Rows of one head are kv_heads * dim apart, further than hardware looks ahead, so memory is
 // kept busy by hand: while keys are multiplied the values of the same tokens are fetched, while
-// values are summed the keys of the next tokens.
+// values are summed the keys of the next tokens. Quantized ones are expanded block by block into
+// the innermost cache, still rotated, and used from there.
 #define EXL3_ISA_FILE "cpu/attention_decode.cpp"
 #include "cpu/isa.h"
 
 #include <type_traits>
 
 #include "cpu/attention.h"
+#include "ops/kv_group.h"
 
 EXL3_ISA_BEGIN
+
+#include "cpu/kv_planes.h"
 
 inline constexpr int kDecodeLanes = F32::width == 16 ? 4 : 2;  // lanes in a register tile
 inline constexpr int kDecodeVectors = 4;                       // vectors of a value in one
@@ -27,6 +31,8 @@ struct DecodeState {
     float* total;   // (lanes)
     float* scores;  // (kDecodeLanes, kBlockKeys)
     float* record;  // (dim + 2)
+    f16* keys;      // (kBlockKeys, dim), of a quantized cache
+    f16* values;    // the same
     int64_t dim, padded;
     int group, window;
     int position;  // of the first row
@@ -34,7 +40,8 @@ struct DecodeState {
 };
 
 int64_t decode_scratch(int64_t dim) {
-    return kDecodeLaneLimit * (2 * decode_padded(dim) + 2) + kDecodeLanes * kBlockKeys + dim + 2;
+    return kDecodeLaneLimit * (2 * decode_padded(dim) + 2) + kDecodeLanes * kBlockKeys + dim + 2 +
+           kBlockKeys * dim;
 }
 
 DecodeState decode_cut(const AttentionArgs& a, const AttentionTask& t, float* p) {
@@ -47,7 +54,9 @@ DecodeState decode_cut(const AttentionArgs& a, const AttentionTask& t, float* p)
     s.top = s.scores + kDecodeLanes * kBlockKeys;
     s.total = s.top + lanes;
     s.record = s.total + lanes;
-    s.group = static_cast<int>(a.q.shape[1] / a.cache.k.shape[2]);
+    s.keys = reinterpret_cast<f16*>(s.record + dim + 2);
+    s.values = s.keys + kBlockKeys * dim;
+    s.group = static_cast<int>(a.q.shape[1] / a.cache.kv_heads());
     s.window = a.window;
     s.position = seq.position(t.sequence, seq.begin(t.sequence));
     s.softcap = a.softcap;
@@ -58,8 +67,8 @@ DecodeState decode_cut(const AttentionArgs& a, const AttentionTask& t, float* p)
 struct DecodeBlock {
     const f16* k;
     const f16* v;
-    const f16* next;  // keys of the tokens to come, as many
-    int64_t step;     // from token to token
+    const f16* next;         // keys of the tokens to come, as many
+    int64_t k_step, v_step;  // from token to token
     int first, keys;
 };
 
@@ -70,10 +79,10 @@ void decode_scores(const DecodeState& s, const DecodeBlock& b, const float* q, b
         if (fetch)
             for (int n = 0; n < 4; ++n)
                 for (int64_t i = 0; i < s.dim; i += kLine)
-                    __builtin_prefetch(b.v + (key + n) * b.step + i);
+                    __builtin_prefetch(b.v + (key + n) * b.v_step + i);
         F32 acc[G][4];
         clear_tile(acc);
-        dot_tile<G, 4>(q, b.k + key * b.step, b.step, s.dim, acc);
+        dot_tile<G, 4>(q, b.k + key * b.k_step, b.k_step, s.dim, acc);
 #pragma GCC unroll 8
         for (int g = 0; g < G; ++g)
             sum4(acc[g][0], acc[g][1], acc[g][2], acc[g][3], s.scores + g * kBlockKeys + key);
@@ -81,7 +90,7 @@ void decode_scores(const DecodeState& s, const DecodeBlock& b, const float* q, b
     for (; key < b.keys; ++key) {
         F32 acc[G][1];
         clear_tile(acc);
-        dot_tile<G, 1>(q, b.k + key * b.step, b.step, s.dim, acc);
+        dot_tile<G, 1>(q, b.k + key * b.k_step, b.k_step, s.dim, acc);
         float sum[4];
         for (int g = 0; g < G; ++g) {
             sum4(acc[g][0], acc[g][0], acc[g][0], acc[g][0], sum);
@@ -130,7 +139,7 @@ void decode_values(const DecodeState& s, const DecodeBlock& b, int64_t channel, 
         for (int n = 0; n < V; ++n) acc[g][n] = acc[g][n] * F32::set(shrink[g]);
     const f16* v = b.v + channel;
     const f16* next = b.next + channel;
-    for (int key = 0; key < b.keys; ++key, v += b.step, next += b.step) {
+    for (int key = 0; key < b.keys; ++key, v += b.v_step, next += b.k_step) {
         if (fetch)
             for (int64_t i = 0; i < V * F32::width; i += kLine) __builtin_prefetch(next + i);
         outer_tile<G, V>(s.scores + key, kBlockKeys, 0, v, 0, 1, acc);
@@ -147,7 +156,7 @@ void decode_values_tail(const DecodeState& s, const DecodeBlock& b, int64_t chan
         F32 acc = F32::load(out) * F32::set(shrink[g]);
         for (int key = 0; key < b.keys; ++key)
             acc = fma(F32::set(s.scores[g * kBlockKeys + key]),
-                      F32::load(b.v + key * b.step + channel, s.dim - channel), acc);
+                      F32::load(b.v + key * b.v_step + channel, s.dim - channel), acc);
         acc.store(out);
     }
 }
@@ -184,6 +193,11 @@ void decode_begin(const AttentionArgs& a, const AttentionTask& t, const DecodeSt
         constexpr int G = decltype(tile)::value;
         for (int g = 0; g < G; ++g) {
             const float* q = a.q.row<float>(query_row(a, t, lane + g));
+            if (a.cache.k_scale) {
+                std::memcpy(s.record, q, static_cast<size_t>(s.dim) * sizeof(float));
+                kv_rotate_groups(s.record, s.dim);
+                q = s.record;
+            }
             for (int64_t i = 0; i < s.padded; i += F32::width)
                 (F32::load(q + i, lesser(F32::width, s.dim - i)) * F32::set(a.scale))
                     .store(s.q + lane * s.padded + i * G + g * F32::width);
@@ -198,6 +212,7 @@ void decode_end(const AttentionArgs& a, const AttentionTask& t, const DecodeStat
     for (int l = 0; l < t.lane_end; ++l) {
         float* record = record_of(a, t, l, s.record);
         std::memcpy(record, s.sums + l * s.padded, static_cast<size_t>(s.dim) * sizeof(float));
+        if (a.cache.v_scale) kv_rotate_groups(record, s.dim);
         record[s.dim] = s.top[l];
         record[s.dim + 1] = s.total[l];
         if (t.records) continue;
@@ -207,20 +222,37 @@ void decode_end(const AttentionArgs& a, const AttentionTask& t, const DecodeStat
     }
 }
 
+// Points at the tokens [b.first, b.first + b.keys), expanded where they are quantized.
+void decode_find(const AttentionArgs& a, const AttentionTask& t, const DecodeState& s,
+                 DecodeBlock& b) {
+    const int64_t row = cache_row(a, t, b.first), step = a.cache.kv_heads();
+    const auto find = [&](const View& plane, const View& scale, f16* expanded, int64_t& stride) {
+        stride = scale ? s.dim : step * s.dim;
+        if (!scale) return cached(plane, row);
+        for (int n = 0; n < b.keys; ++n)
+            kv_expand(plane, scale, row + n * step, s.dim, expanded + n * s.dim);
+        return static_cast<const f16*>(expanded);
+    };
+    b.k = find(a.cache.k, a.cache.k_scale, s.keys, b.k_step);
+    b.v = find(a.cache.v, a.cache.v_scale, s.values, b.v_step);
+    if (a.cache.k_scale) {
+        b.next = b.k;
+        return;
+    }
+    // After the last tokens of this task comes the next head of the same run, as a rule.
+    const int end = b.first + b.keys;
+    b.next = end < t.key_end ? cached(a.cache.k, cache_row(a, t, end))
+                             : cached(a.cache.k, cache_row(a, t, t.key_begin)) + s.dim;
+}
+
 void decode_task(const AttentionArgs& a, const AttentionTask& t, AttentionFinish finish,
                  float* scratch) {
     const DecodeState s = decode_cut(a, t, scratch);
     decode_begin(a, t, s);
     for (int key = t.key_begin; key < t.key_end;) {
         const int end = static_cast<int>(lesser((key / kBlockKeys + 1) * kBlockKeys, t.key_end));
-        DecodeBlock b{.k = cached(a, a.cache.k, t, key),
-                      .v = cached(a, a.cache.v, t, key),
-                      .step = a.cache.k.shape[2] * s.dim,
-                      .first = key,
-                      .keys = end - key};
-        // After the last tokens of this task comes the next head of the same run, as a rule.
-        b.next = end < t.key_end ? cached(a, a.cache.k, t, end)
-                                 : cached(a, a.cache.k, t, t.key_begin) + s.dim;
+        DecodeBlock b{.first = key, .keys = end - key};
+        decode_find(a, t, s, b);
         decode_tiles(t.lane_end,
                      [&](int lane, auto tile) { decode_block<decltype(tile)::value>(s, b, lane); });
         key = end;

@@ -5,21 +5,25 @@
 #include "cpu/isa.h"
 
 #include "cpu/attention.h"
+#include "ops/kv_group.h"
 
 EXL3_ISA_BEGIN
+
+#include "cpu/kv_planes.h"
 
 inline constexpr int kLanes = kTileVectors * F32::width;  // queries in a tile
 inline constexpr int kTiles = 4;                          // tiles that share converted keys
 inline constexpr int kKeys = 48;                          // keys in a tile; kTileRows divides it
 inline constexpr int kChannels = 128;                     // channels in a slice of the keys
 
-// Scratch of a task. The strides between rows of keys are constants: twelve broadcasts a step need
-// addresses that differ by an immediate.
+// Scratch of a task. Quantized keys and values stay rotated in it. The strides between rows of keys
+// are constants: twelve broadcasts a step need addresses that differ by an immediate.
 struct PrefillScratch {
     float* keys;     // (slices, kKeys, kChannels)
     float* values;   // (kKeys, dim)
     float* weights;  // (kKeys, kLanes)
     float* record;   // (dim + 2)
+    f16* row;        // (dim), of a quantized cache
     float* tiles;    // kTiles of PrefillTile
 };
 
@@ -43,9 +47,14 @@ inline int64_t prefill_tile_floats(int64_t dim) {
     return (2 * dim + 4) * kLanes;
 }
 
+// Floats, or twice as many f16, on a cache line of their own.
+inline int64_t prefill_row(int64_t n) {
+    return (n + 15) / 16 * 16;
+}
+
 int64_t prefill_scratch(int64_t dim) {
-    const int64_t record = (dim + 2 + 15) / 16 * 16, values = (kKeys * dim + 15) / 16 * 16;
-    return prefill_slices(dim) * kKeys * kChannels + values + kKeys * kLanes + record +
+    const int64_t record = prefill_row(dim + 2), values = prefill_row(kKeys * dim);
+    return prefill_slices(dim) * kKeys * kChannels + values + kKeys * kLanes + 2 * record +
            kTiles * prefill_tile_floats(dim);
 }
 
@@ -53,16 +62,18 @@ inline PrefillScratch prefill_cut(float* p, int64_t dim) {
     PrefillScratch s{};
     s.keys = p;
     s.values = s.keys + prefill_slices(dim) * kKeys * kChannels;
-    s.weights = s.values + (kKeys * dim + 15) / 16 * 16;
+    s.weights = s.values + prefill_row(kKeys * dim);
     s.record = s.weights + kKeys * kLanes;
-    s.tiles = s.record + (dim + 2 + 15) / 16 * 16;
+    s.row = reinterpret_cast<f16*>(s.record + prefill_row(dim + 2));
+    s.tiles = s.record + 2 * prefill_row(dim + 2);
     return s;
 }
 
 // Gathers the queries of a tile and empties its sums. Lanes past the last repeat it.
-PrefillTile prefill_begin(const AttentionArgs& a, const AttentionTask& t, int lane, float* p) {
+PrefillTile prefill_begin(const AttentionArgs& a, const AttentionTask& t, int lane,
+                          const PrefillScratch& s, float* p) {
     const int64_t dim = a.q.shape[2];
-    const int group = static_cast<int>(a.q.shape[1] / a.cache.k.shape[2]);
+    const int group = static_cast<int>(a.q.shape[1] / a.cache.kv_heads());
     PrefillTile x{.q = p,
                   .sums = p + dim * kLanes,
                   .top = p + 2 * dim * kLanes,
@@ -82,6 +93,11 @@ PrefillTile prefill_begin(const AttentionArgs& a, const AttentionTask& t, int la
     for (int l = 0; l < kLanes; ++l) {
         const int from = static_cast<int>(lesser(l, x.lanes - 1));
         const float* q = a.q.row<float>(query_row(a, t, lane + from));
+        if (a.cache.k_scale) {
+            std::memcpy(s.record, q, static_cast<size_t>(dim) * sizeof(float));
+            kv_rotate_groups(s.record, dim);
+            q = s.record;
+        }
         for (int64_t i = 0; i < dim; ++i) x.q[i * kLanes + l] = q[i] * a.scale;
         x.first[l] = static_cast<float>(first(from));
         x.last[l] = static_cast<float>(position(from));
@@ -102,25 +118,32 @@ inline void prefill_convert(const f16* x, float* out, int64_t n) {
     if (i < n) F32::load(x + i, n - i).store(out + i, n - i);
 }
 
+// A row of the cache as f16, expanded into `own` if it is quantized; fetches the row `later`.
+inline const f16* prefill_row_of(const View& plane, const View& scale, int64_t row, int64_t later,
+                                 int64_t dim, f16* own) {
+    if (scale) {
+        kv_expand(plane, scale, row, dim, own);
+        return own;
+    }
+    for (int64_t i = 0; i < dim; i += 32) __builtin_prefetch(cached(plane, later) + i, 0, 2);
+    return cached(plane, row);
+}
+
 // Converts keys and values [key, key + count) to f32. The rows that fill up a block of keys are
 // zero.
 void prefill_load(const AttentionArgs& a, const AttentionTask& t, int key, int count,
                   const PrefillScratch& s) {
     const int64_t dim = a.q.shape[2];
     for (int n = 0; n < count; ++n) {
-        const f16* k = cached(a, a.cache.k, t, key + n);
-        const f16* v = cached(a, a.cache.v, t, key + n);
+        const int64_t row = cache_row(a, t, key + n);
         // The same row of the next tile: it arrives during the products of this one.
-        const int later = static_cast<int>(lesser(key + n + kKeys, t.key_end - 1));
-        const f16* next_k = cached(a, a.cache.k, t, later);
-        const f16* next_v = cached(a, a.cache.v, t, later);
-        for (int64_t i = 0; i < dim; i += 32) {
-            __builtin_prefetch(next_k + i, 0, 2);
-            __builtin_prefetch(next_v + i, 0, 2);
-        }
+        const int64_t later =
+            cache_row(a, t, static_cast<int>(lesser(key + n + kKeys, t.key_end - 1)));
+        const f16* k = prefill_row_of(a.cache.k, a.cache.k_scale, row, later, dim, s.row);
         for (int64_t i = 0; i < dim; i += kChannels)
             prefill_convert(k + i, s.keys + (i / kChannels * kKeys + n) * kChannels,
                             lesser(kChannels, dim - i));
+        const f16* v = prefill_row_of(a.cache.v, a.cache.v_scale, row, later, dim, s.row);
         prefill_convert(v, s.values + n * dim, dim);
     }
     for (int n = count; n % kTileRows != 0; ++n)
@@ -219,6 +242,7 @@ void prefill_end(const AttentionArgs& a, const AttentionTask& t, const PrefillTi
     for (int l = 0; l < x.lanes; ++l) {
         float* record = record_of(a, t, x.lane + l, own);
         for (int64_t i = 0; i < dim; ++i) record[i] = x.sums[i * kLanes + l];
+        if (a.cache.v_scale) kv_rotate_groups(record, dim);
         record[dim] = x.top[l];
         record[dim + 1] = x.total[l];
         if (t.records) continue;
@@ -235,7 +259,7 @@ void prefill_task(const AttentionArgs& a, const AttentionTask& t, AttentionFinis
     PrefillTile tiles[kTiles];
     int count = 0;
     for (int lane = t.lane_begin; lane < t.lane_end; lane += kLanes, ++count)
-        tiles[count] = prefill_begin(a, t, lane, s.tiles + count * prefill_tile_floats(dim));
+        tiles[count] = prefill_begin(a, t, lane, s, s.tiles + count * prefill_tile_floats(dim));
     for (int key = t.key_begin; key < t.key_end; key += kKeys) {
         const int keys = static_cast<int>(lesser(kKeys, t.key_end - key));
         prefill_load(a, t, key, keys, s);

@@ -116,7 +116,9 @@ Completion complete(const Model& model, const Tokenizer& tokenizer, Stream& s,
     const int64_t length =
         static_cast<int64_t>(request.prompt.size()) + std::max<int64_t>(request.max_new_tokens, 0);
     TextSession session(model, s,
-                        {.max_tokens = std::max<int64_t>(length, 1), .rope_length = length});
+                        {.max_tokens = std::max<int64_t>(length, 1),
+                         .rope_length = length,
+                         .kv_bits = request.kv_bits});
     return complete(session, tokenizer, sampler, request, on_text);
 }
 

@@ -20,6 +20,7 @@ struct CompletionRequest {
     StopConditions stop;           ///< end tokens and stop strings
     bool keep_special = false;     ///< special tokens appear in the text
     uint64_t seed = 0;
+    KvBits kv_bits{};                           ///< of the cache, where the request brings its own
     const std::atomic<bool>* cancel = nullptr;  ///< set: the text ends at the next step
 };
 

@@ -158,7 +158,7 @@ Perplexity perplexity(const Model& model, Stream& s, std::span<const int32_t> te
     const int rows = rows_of(text, o), vocab = real_vocab(o, model);
     const int piece = piece_length(model.spec().vocab, o.ctx);
     const int64_t first_scored = o.convention == EvalConvention::gguf ? o.ctx / 2 : 0;
-    Session session(model, s, {.max_tokens = o.ctx, .chunk = piece});
+    Session session(model, s, {.max_tokens = o.ctx, .kv_bits = o.kv_bits, .chunk = piece});
     Moments nll;
     Perplexity result{.rows = rows};
     LogSoftmax p;
@@ -195,7 +195,7 @@ Divergence divergence(const Model& model, const Model& reference, Stream& s,
                                 model.spec().vocab, reference.spec().vocab));
     const int rows = rows_of(text, o);
     const int piece = piece_length(std::max(model.spec().vocab, reference.spec().vocab), o.ctx);
-    Session ours(model, s, {.max_tokens = o.ctx, .chunk = piece});
+    Session ours(model, s, {.max_tokens = o.ctx, .kv_bits = o.kv_bits, .chunk = piece});
     Session theirs(reference, s, {.max_tokens = o.ctx, .chunk = piece});
     Comparison c;
     Divergence result;

@@ -24,6 +24,7 @@ struct EvalOptions {
     int rows = 100;  ///< at most so many rows
     int vocab = 0;   ///< ids of the tokenizer; logits beyond are padding and left out. 0: all
     EvalConvention convention = EvalConvention::exl3;
+    KvBits kv_bits{};            ///< of the model's cache; a reference's is f16
     std::optional<int32_t> bos;  ///< for gguf; none: chunks are left as they are
     /// Called after each piece of work: positions done of all.
     std::function<void(int64_t done, int64_t total)> progress;

@@ -11,7 +11,7 @@ Session::Session(const Model& model, Stream& s, const SessionOptions& options)
     : model_(model),
       stream_(s),
       options_(options),
-      cache_(s.device(), kv_layout(model.spec()), pages_for(options.max_tokens)),
+      cache_(s.device(), kv_layout(model.spec()), pages_for(options.max_tokens), options.kv_bits),
       pages_(static_cast<size_t>(cache_.pages())) {
     EXL3_CHECK(options.max_tokens > 0 && options.chunk > 0);
     if (options_.rope_length == 0) options_.rope_length = options_.max_tokens;

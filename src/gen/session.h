@@ -11,6 +11,7 @@ namespace exl3 {
 struct SessionOptions {
     int64_t max_tokens = 0;   ///< capacity of the cache, tokens; also what longrope chooses by
     int64_t rope_length = 0;  ///< length that picks length-dependent rope tables; 0: max_tokens
+    KvBits kv_bits{};         ///< of the cache
     int chunk = 512;          ///< positions that go through the model at a time
 };
 

@@ -3,17 +3,18 @@
 #include <chrono>
 #include <numeric>
 
-#include "base/half.h"
 #include "base/random.h"
+#include "ops/ops.h"
 
 namespace exl3 {
 
-SpeedProbe::SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens)
+SpeedProbe::SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens,
+                       KvBits bits)
     : model_(model),
       stream_(s),
       pages_each_(pages_for(max_tokens)),
-      bytes_per_token_(kv_layout(model.spec()).bytes_per_token()),
-      cache_(s.device(), kv_layout(model.spec()), sequences * pages_each_),
+      bytes_per_token_(kv_layout(model.spec()).bytes_per_token(bits)),
+      cache_(s.device(), kv_layout(model.spec()), sequences * pages_each_, bits),
       pages_(static_cast<size_t>(sequences) * pages_each_),
       logits_(static_cast<size_t>(sequences) * model.spec().vocab) {
     std::iota(pages_.begin(), pages_.end(), 0);
@@ -22,19 +23,32 @@ SpeedProbe::SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max
 
 void SpeedProbe::fill_cache(const KvLayout& layout) {
     Random random(4);
+    Workspace& w = stream_.workspace();
     for (size_t i = 0; i < layout.layers.size(); ++i) {
         const auto& l = layout.layers[i];
         if (l.kv_heads == 0) continue;
-        const int64_t row = int64_t{l.kv_heads} * l.head_dim;
-        std::vector<f16> page(static_cast<size_t>(kPageTokens * row));
-        for (f16& h : page) h = to_f16(static_cast<float>(2 * random.uniform() - 1));
-        const ConstView from = dense(page.data(), DType::f16, {kPageTokens, row});
-        const KvView kv = cache_.layer(static_cast<int>(i));
-        for (const View& all : {kv.k, kv.v}) {
-            const View rows = reshape(all, {int64_t{cache_.pages()} * kPageTokens, row});
-            for (int p = 0; p < cache_.pages(); ++p)
-                stream_.copy(from, slice_rows(rows, int64_t{p} * kPageTokens, kPageTokens));
-        }
+        const Shape shape = {kPageTokens, l.kv_heads, l.head_dim};
+        std::vector<float> page(static_cast<size_t>(shape.numel()));
+        for (float& x : page) x = static_cast<float>(2 * random.uniform() - 1);
+        const auto scope = w.scope();
+        const auto upload = [&](const void* data, DType type, Shape of) {
+            const View v = w.take(type, of);
+            stream_.copy(dense(data, type, of), v);
+            return v;
+        };
+        const View rows = upload(page.data(), DType::f32, shape);
+        const int32_t whole[3] = {0, kPageTokens, kPageTokens};
+        const View q_start = upload(whole, DType::i32, {2});
+        const View kv_len = upload(whole + 2, DType::i32, {1});
+        const View pages = upload(pages_.data(), DType::i32, {static_cast<int64_t>(pages_.size())});
+        for (int p = 0; p < cache_.pages(); ++p)
+            ops::kv_append(stream_,
+                           {.k = rows,
+                            .v = rows,
+                            .seq = {.q_start = q_start,
+                                    .kv_len = kv_len,
+                                    .pages = dense(pages.as<int32_t>() + p, DType::i32, {1, 1})},
+                            .cache = cache_.layer(static_cast<int>(i))});
         stream_.synchronize();
     }
 }

@@ -13,8 +13,8 @@ namespace exl3 {
 /// to be read first. Uses its stream alone.
 class SpeedProbe {
 public:
-    /// Room for `sequences` of up to `max_tokens` each. Throws Error{out_of_memory}.
-    SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens);
+    /// Room for `sequences` of up to `max_tokens` each. Throws as PagedCache.
+    SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max_tokens, KvBits bits = {});
 
     /// Seconds of one step: each of the first `sequences` sequences has `past` tokens and adds
     /// `added`; the logits of each one's last token come to the host.

@@ -1,5 +1,6 @@
 // The shape, dtype and aliasing rules of every op. A failure here is a bug of ours: files are
 // compared with the model's spec when they load.
+#include "ops/kv_group.h"
 #include "ops/ops.h"
 #include "trellis/hadamard.h"
 #include "trellis/tile.h"
@@ -23,6 +24,18 @@ void check_seq(const SequencesView& s, int64_t tokens) {
     EXL3_CHECK(is_i32(s.q_start, 1) && is_i32(s.kv_len, 1) && is_i32(s.pages, 2));
     EXL3_CHECK(s.q_start.shape[0] == s.kv_len.shape[0] + 1 &&
                s.pages.shape[0] == s.kv_len.shape[0] && tokens >= 0);
+}
+void check_kv(const View& data, const View& scale, int64_t kv_heads, int64_t dim) {
+    EXL3_CHECK(data.data && data.shape.rank == 4 && data.shape[1] == kPageTokens &&
+               data.shape[2] == kv_heads);
+    if (!scale) {
+        EXL3_CHECK(data.dtype == DType::f16 && data.shape[3] == dim);
+        return;
+    }
+    EXL3_CHECK(data.dtype == DType::u32 && scale.dtype == DType::f16 && dim % kKvGroup == 0);
+    EXL3_CHECK(scale.shape == Shape({data.shape[0], kPageTokens, kv_heads, dim / kKvGroup}));
+    const int bits = kv_bits_of(data, scale, dim);
+    EXL3_CHECK(bits < 16 && is_kv_bits(bits) && data.shape[3] == dim / kKvGroup * bits);
 }
 void check_packed(const ConstView& p, int bits) {
     EXL3_CHECK(bits >= 1 && bits <= 8);
@@ -60,19 +73,18 @@ void check(const RopeArgs& a) {
 void check(const KvAppendArgs& a) {
     EXL3_CHECK(is_f32(a.k, 3) && is_f32(a.v, 3) && a.k.shape == a.v.shape);
     check_seq(a.seq, a.k.shape[0]);
-    for (const View& c : {a.cache.k, a.cache.v})
-        EXL3_CHECK(c.data && c.dtype == DType::f16 && c.shape.rank == 4 &&
-                   c.shape[1] == kPageTokens && c.shape[2] == a.k.shape[1] &&
-                   c.shape[3] == a.k.shape[2]);
+    check_kv(a.cache.k, a.cache.k_scale, a.k.shape[1], a.k.shape[2]);
+    check_kv(a.cache.v, a.cache.v_scale, a.k.shape[1], a.k.shape[2]);
 }
 
 void check(const AttentionArgs& a) {
     EXL3_CHECK(is_f32(a.q, 3) && is_f32(a.y, 3) && a.q.shape == a.y.shape);
     EXL3_CHECK(a.q.data != a.y.data);
     check_seq(a.seq, a.q.shape[0]);
-    const Shape& k = a.cache.k.shape;
-    EXL3_CHECK(k.rank == 4 && k == a.cache.v.shape && k[3] == a.q.shape[2] &&
-               a.q.shape[1] % k[2] == 0);
+    const int64_t kv_heads = a.cache.kv_heads();
+    check_kv(a.cache.k, a.cache.k_scale, kv_heads, a.q.shape[2]);
+    check_kv(a.cache.v, a.cache.v_scale, kv_heads, a.q.shape[2]);
+    EXL3_CHECK(a.cache.k.shape[0] == a.cache.v.shape[0] && a.q.shape[1] % kv_heads == 0);
     EXL3_CHECK(!a.sinks || (is_f32(a.sinks, 1) && a.sinks.shape[0] == a.q.shape[1]));
     EXL3_CHECK(a.window >= 0 && a.softcap >= 0);
 }

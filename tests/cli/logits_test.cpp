@@ -32,6 +32,29 @@ TEST(Logits, ChunksAndDevicesAgreeWithOnePass) {
     }
 }
 
+// A token is attended to as the cache keeps it, so pieces do not change what a quantized cache
+// gives.
+TEST(Logits, QuantizedCacheInPiecesAndByBits) {
+    const std::string ids = some_ids(40, 4096);
+    const Logits exact = logits_of(tales(), ids);
+    double before = 1;
+    for (const std::string bits : {"3,2", "4", "6,5", "8"}) {
+        const Logits whole = logits_of(tales(), ids, {"--kv-bits", bits});
+        for (const char* chunk : {"1", "7"}) {
+            const Logits parts = logits_of(tales(), ids, {"--kv-bits", bits, "--chunk", chunk});
+            EXPECT_LT(relative_error(parts.values.data(), whole.values.data(), whole.values.size()),
+                      5e-3)
+                << bits << " bits in pieces of " << chunk;
+        }
+        const double error =
+            relative_error(whole.values.data(), exact.values.data(), exact.values.size());
+        EXPECT_LT(error, before) << bits;
+        EXPECT_GT(error, 0) << bits;
+        before = error;
+    }
+    EXPECT_LT(before, 1e-2);
+}
+
 TEST(Logits, Exl3ModelsGiveTheLogitsOfTheirDecodedWeights) {
     const auto folder = golden_dir() / "exl3-models";
     if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no golden data";

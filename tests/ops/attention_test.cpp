@@ -9,11 +9,13 @@ struct Case {
     float softcap = 0;
     int window = 0;
     bool sinks = false;
+    KvBits bits{};
+    double rtol = 4e-6;
 };
 
 void expect_attention_same(const Case& c) {
-    expect_same_on_all_devices({.rtol = 4e-6}, [&](Stream& s, Arena& a) {
-        const PagedBatch b = paged_batch(a, c.sequences, c.kv_heads, c.dim);
+    expect_same_on_all_devices({.rtol = c.rtol}, [&](Stream& s, Arena& a) {
+        const PagedBatch b = paged_batch(a, c.sequences, c.kv_heads, c.dim, c.bits);
         fill_cache(s, a, b);
         const Shape shape{b.tokens, c.heads, c.dim};
         const View y = a.zeros(shape);
@@ -77,6 +79,22 @@ TEST(Attention, LongContextsAreCutAndMerged) {
                  .dim = 32,
                  .window = window,
                  .sinks = sinks});
+}
+
+// Decode, prefill and cut contexts over a quantized cache.
+TEST(Attention, QuantizedCache) {
+    for (int bits = 2; bits <= 8; ++bits)
+        for (const int64_t dim : {32, 64, 96, 128})
+            expect_attention_same({.sequences = {{1, 0}, {1, 300}, {36, 19}, {2, 560}},
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .dim = dim,
+                                   .window = dim == 96 ? 100 : 0,
+                                   .sinks = dim == 64,
+                                   .bits = {bits, 10 - bits},
+                                   .rtol = 1e-5});
+    for (const KvBits bits : {KvBits{16, 4}, KvBits{6, 16}, KvBits{8, 8}})
+        expect_attention_same({.sequences = {{1, 700}, {70, 19}}, .dim = 64, .bits = bits});
 }
 
 // Logits of several hundred: only the running maximum keeps the exponentials finite.

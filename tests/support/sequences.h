@@ -17,12 +17,14 @@ struct PagedBatch {
     SequencesView seq;
     KvView cache;
     int tokens = 0;
+    int64_t dim = 0;  ///< channels of a head
 };
 
 /// @param kv_heads, dim  shape of the cache; every value is NaN, so reading a token that was never
 ///                       written shows in the result
+/// @param bits  of a quantized cache, whose scales are then NaN
 inline PagedBatch paged_batch(Arena& a, const std::vector<Rows>& sequences, int64_t kv_heads,
-                              int64_t dim) {
+                              int64_t dim, KvBits bits = {}) {
     std::vector<int32_t> q_start = {0}, kv_len, order;
     int32_t most = 1, used = 0;
     for (const auto& [rows, past] : sequences) {
@@ -42,14 +44,24 @@ inline PagedBatch paged_batch(Arena& a, const std::vector<Rows>& sequences, int6
         for (int32_t p = 0; p < (kv_len[s] + kPageTokens - 1) / kPageTokens; ++p)
             pages[s * static_cast<size_t>(most) + static_cast<size_t>(p)] = order[next++];
 
-    const Shape shape{std::max(used, 1), kPageTokens, kv_heads, dim};
-    const std::vector<uint16_t> nan(static_cast<size_t>(shape.numel()), 0x7e00);
+    // Long enough for every plane: f16 NaN wherever a value or a scale is read.
+    const std::vector<uint16_t> nan(
+        static_cast<size_t>(std::max(used, 1) * kPageTokens * kv_heads * dim), 0x7e00);
+    const auto plane = [&](DType type, int64_t n) {
+        return a.raw(nan.data(), type, {std::max(used, 1), kPageTokens, kv_heads, n});
+    };
+    const auto data = [&](int b) {
+        return b == 16 ? plane(DType::f16, dim) : plane(DType::u32, dim / 32 * b);
+    };
+    const auto scale = [&](int b) { return b == 16 ? View{} : plane(DType::f16, dim / 32); };
+    const View k = data(bits.keys), k_scale = scale(bits.keys);
+    const View v = data(bits.values), v_scale = scale(bits.values);
     return {.seq = {.q_start = a.ints(q_start, {count + 1}),
                     .kv_len = a.ints(kv_len, {count}),
                     .pages = a.ints(pages, {count, most})},
-            .cache = {.k = a.raw(nan.data(), DType::f16, shape),
-                      .v = a.raw(nan.data(), DType::f16, shape)},
-            .tokens = q_start.back()};
+            .cache = {.k = k, .v = v, .k_scale = k_scale, .v_scale = v_scale},
+            .tokens = q_start.back(),
+            .dim = dim};
 }
 
 /// Caches random keys and values for every token of the batch, those of earlier calls included.
@@ -60,7 +72,7 @@ inline void fill_cache(Stream& s, Arena& a, const PagedBatch& b, double scale = 
         start.push_back(start.back() + b.seq.kv_len.as<int32_t>()[i]);
     SequencesView all = b.seq;
     all.q_start = a.ints(start, {sequences + 1});
-    const Shape shape{start.back(), b.cache.k.shape[2], b.cache.k.shape[3]};
+    const Shape shape{start.back(), b.cache.kv_heads(), b.dim};
     ops::kv_append(s, {.k = a.normal(shape, DType::f32, scale),
                        .v = a.normal(shape),
                        .seq = all,
