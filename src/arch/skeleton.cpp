@@ -163,12 +163,13 @@ std::vector<int> windows(const ArchInput& in, int layers, int window,
 
 void check_spec(const ModelSpec& spec, const ArchInput& in) {
     for (const BlockSpec& block : spec.blocks) {
-        const auto& a = std::get<AttentionSpec>(block.mixer);
-        if (a.window < 0) in.config.fail("sliding_window", "found a negative window");
-        if (a.rope && (a.rope->dims <= 0 || a.rope->dims % 2 || a.rope->dims > a.head_dim))
+        const auto* a = std::get_if<AttentionSpec>(&block.mixer);
+        if (!a) continue;
+        if (a->window < 0) in.config.fail("sliding_window", "found a negative window");
+        if (a->rope && (a->rope->dims <= 0 || a->rope->dims % 2 || a->rope->dims > a->head_dim))
             in.config.fail("partial_rotary_factor",
                            fmt::format("rotates {} of {} channels, needed an even number of them",
-                                       a.rope->dims, a.head_dim));
+                                       a->rope->dims, a->head_dim));
     }
     // Keys that change what a layer computes. One that this architecture has not read, with a value
     // other than "off", means the file needs something this build does not do.

@@ -100,9 +100,9 @@ int64_t TextSession::keep_common(std::span<const int32_t> prompt) {
     const auto differ = std::mismatch(prompt.begin(), prompt.end(), tokens_.begin(), tokens_.end());
     auto common = static_cast<size_t>(differ.first - prompt.begin());
     if (common == prompt.size() && common > 0) --common;
-    tokens_.resize(common);
-    session_.truncate(static_cast<int64_t>(common));
-    return static_cast<int64_t>(common);
+    const int64_t kept = session_.truncate(static_cast<int64_t>(common));
+    tokens_.resize(static_cast<size_t>(kept));
+    return kept;
 }
 
 void TextSession::feed(std::span<const int32_t> tokens) {

@@ -50,8 +50,8 @@ public:
           logits_(static_cast<size_t>(model.spec().vocab)) {}
 
     int64_t capacity() const { return capacity_; }  ///< tokens
-    /// Forgets what does not begin `prompt`, and its last token, which is always read again.
-    /// Returns how many tokens stay.
+    /// Forgets what does not begin `prompt`, and its last token, which is always read again; more
+    /// where Session::truncate does. Returns how many tokens stay.
     int64_t keep_common(std::span<const int32_t> prompt);
     /// Reads tokens; logits() are then those of the last one. Errors as Session::feed.
     void feed(std::span<const int32_t> tokens);

@@ -12,6 +12,7 @@ Session::Session(const Model& model, Stream& s, const SessionOptions& options)
       stream_(s),
       options_(options),
       cache_(s.device(), kv_layout(model.spec()), pages_for(options.max_tokens), options.kv_bits),
+      states_(s.device(), state_layout(model.spec()), 1),
       pages_(static_cast<size_t>(cache_.pages())) {
     EXL3_CHECK(options.max_tokens > 0 && options.chunk > 0);
     if (options_.rope_length == 0) options_.rope_length = options_.max_tokens;
@@ -31,6 +32,7 @@ View Session::run(std::span<const int32_t> tokens, Rows rows) {
     std::iota(positions.begin(), positions.end(), static_cast<int32_t>(size_));
     const int32_t q_start[2] = {0, static_cast<int32_t>(n)};
     const auto kv_len = static_cast<int32_t>(size_ + n);
+    const int32_t slot = 0;
     const auto upload = [&](const int32_t* data, Shape shape) {
         const View v = w.take(DType::i32, shape);
         stream_.copy(dense(data, DType::i32, shape), v);
@@ -43,6 +45,8 @@ View Session::run(std::span<const int32_t> tokens, Rows rows) {
                 .kv_len = upload(&kv_len, {1}),
                 .pages = upload(pages_.data(), {1, static_cast<int64_t>(pages_.size())})},
         .cache = &cache_,
+        .slots = upload(&slot, {1}),
+        .states = &states_,
         .rope_length = options_.rope_length};
     const View x = w.take(DType::f32, {n, spec.hidden});
     model_.hidden(stream_, batch, x);
@@ -54,12 +58,38 @@ View Session::run(std::span<const int32_t> tokens, Rows rows) {
     return logits;
 }
 
+void Session::require_room(size_t tokens) const {
+    if (size_ + static_cast<int64_t>(tokens) > options_.max_tokens)
+        throw Error(Errc::invalid_argument, {},
+                    fmt::format("{} tokens on top of {}: the context holds {}", tokens, size_,
+                                options_.max_tokens));
+}
+
+void Session::keep_point() {
+    // A turn of a conversation returns to the end of the prompt before it, or a little earlier.
+    constexpr size_t kPoints = 3;
+    if (states_.bytes_per_slot() == 0) return;
+    Point p{size_, std::vector<std::byte>(states_.bytes_per_slot())};
+    states_.save(stream_, 0, p.state);
+    stream_.synchronize();
+    points_.push_back(std::move(p));
+    if (points_.size() > kPoints) points_.pop_front();
+}
+
+int64_t Session::truncate(int64_t size) {
+    if (size >= size_) return size_;
+    size_ = size;
+    if (states_.bytes_per_slot() == 0) return size_;
+    while (!points_.empty() && points_.back().size > size) points_.pop_back();
+    // A sequence that starts over finds zeros, whatever the slot holds.
+    size_ = points_.empty() ? 0 : points_.back().size;
+    if (!points_.empty()) states_.restore(stream_, 0, points_.back().state);
+    return size_;
+}
+
 void Session::feed(std::span<const int32_t> tokens, std::span<float> logits) {
     EXL3_CHECK(!tokens.empty() && logits.size() == static_cast<size_t>(model_.spec().vocab));
-    if (size_ + static_cast<int64_t>(tokens.size()) > options_.max_tokens)
-        throw Error(Errc::invalid_argument, {},
-                    fmt::format("{} tokens on top of {}: the context holds {}", tokens.size(),
-                                size_, options_.max_tokens));
+    require_room(tokens.size());
     const auto chunk = static_cast<size_t>(options_.chunk);
     for (size_t i = 0; i < tokens.size(); i += chunk) {
         const auto scope = stream_.workspace().scope();
@@ -67,14 +97,12 @@ void Session::feed(std::span<const int32_t> tokens, std::span<float> logits) {
         if (i + chunk >= tokens.size())
             stream_.copy(y, dense(logits.data(), DType::f32, {1, model_.spec().vocab}));
     }
+    if (tokens.size() > 1) keep_point();
 }
 
 void Session::feed_all(std::span<const int32_t> tokens,
                        const std::function<void(int64_t, ConstView)>& each) {
-    if (size_ + static_cast<int64_t>(tokens.size()) > options_.max_tokens)
-        throw Error(Errc::invalid_argument, {},
-                    fmt::format("{} tokens on top of {}: the context holds {}", tokens.size(),
-                                size_, options_.max_tokens));
+    require_room(tokens.size());
     std::vector<float> host;
     const auto chunk = static_cast<size_t>(options_.chunk);
     for (size_t i = 0; i < tokens.size(); i += chunk) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,19 +32,31 @@ public:
     void feed_all(std::span<const int32_t> tokens,
                   const std::function<void(int64_t position, ConstView logits)>& each);
 
-    int64_t size() const { return size_; }                          ///< tokens so far
-    void truncate(int64_t size) { size_ = std::min(size_, size); }  ///< forgets the tail
+    int64_t size() const { return size_; }  ///< tokens so far
+    /// Forgets tokens from `size` on. A model with recurrent layers can only return to a point that
+    /// was kept (the ends of the last few feeds of several tokens), so it may forget more.
+    /// Returns the size reached, at most `size`.
+    int64_t truncate(int64_t size);
 
 private:
     enum class Rows { last, all };
     View run(std::span<const int32_t> tokens, Rows rows);
+    void require_room(size_t tokens) const;
+    void keep_point();
 
     const Model& model_;
     Stream& stream_;
     SessionOptions options_;
     PagedCache cache_;
+    StateCache states_;
     std::vector<int32_t> pages_;
     int64_t size_ = 0;
+    /// The recurrent state after `size` tokens, in host memory.
+    struct Point {
+        int64_t size = 0;
+        std::vector<std::byte> state;
+    };
+    std::deque<Point> points_;  // ascending; empty for a model without recurrent layers
 };
 
 }  // namespace exl3

@@ -15,10 +15,14 @@ SpeedProbe::SpeedProbe(const Model& model, Stream& s, int sequences, int64_t max
       pages_each_(pages_for(max_tokens)),
       bytes_per_token_(kv_layout(model.spec()).bytes_per_token(bits)),
       cache_(s.device(), kv_layout(model.spec()), sequences * pages_each_, bits),
+      states_(s.device(), state_layout(model.spec()), sequences),
       pages_(static_cast<size_t>(sequences) * pages_each_),
+      slots_(static_cast<size_t>(sequences)),
       logits_(static_cast<size_t>(sequences) * model.spec().vocab) {
     std::iota(pages_.begin(), pages_.end(), 0);
     fill_cache(kv_layout(model.spec()));
+    std::iota(slots_.begin(), slots_.end(), 0);
+    for (const int32_t slot : slots_) states_.reset(s, slot);
 }
 
 void SpeedProbe::fill_cache(const KvLayout& layout) {
@@ -80,6 +84,8 @@ double SpeedProbe::pass(int sequences, int64_t past, int64_t added) {
                               .kv_len = upload(kv_len, {sequences}),
                               .pages = upload(pages_, {sequences, pages_each_})},
                       .cache = &cache_,
+                      .slots = upload(slots_, {sequences}),
+                      .states = &states_,
                       .rope_length = past + added};
     const View x = w.take(DType::f32, {tokens, spec.hidden});
     model_.hidden(stream_, batch, x);
@@ -97,8 +103,9 @@ double SpeedProbe::pass(int sequences, int64_t past, int64_t added) {
 }
 
 uint64_t SpeedProbe::cache_bytes(int sequences, int64_t past, int64_t added) const {
-    return bytes_per_token_ * static_cast<uint64_t>(sequences) *
-           static_cast<uint64_t>(past + added);
+    const uint64_t each =
+        bytes_per_token_ * static_cast<uint64_t>(past + added) + 2 * states_.bytes_per_slot();
+    return each * static_cast<uint64_t>(sequences);
 }
 
 WeightTraffic weight_traffic(Model& model) {

@@ -19,7 +19,8 @@ public:
     /// Seconds of one step: each of the first `sequences` sequences has `past` tokens and adds
     /// `added`; the logits of each one's last token come to the host.
     double pass(int sequences, int64_t past, int64_t added);
-    /// Bytes of keys and values that such a step reads.
+    /// Bytes that such a step moves between memory and the attention and recurrent layers: keys and
+    /// values are read, states read and written.
     uint64_t cache_bytes(int sequences, int64_t past, int64_t added) const;
 
 private:
@@ -29,7 +30,9 @@ private:
     int pages_each_;
     uint64_t bytes_per_token_;
     PagedCache cache_;
+    StateCache states_;
     std::vector<int32_t> pages_;  // (sequences, pages_each)
+    std::vector<int32_t> slots_;  // one per sequence
     std::vector<float> logits_;
 };
 

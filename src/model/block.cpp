@@ -13,6 +13,7 @@ struct MakeModule {
     Stream& s;
     const Checkpoint& c;
     int hidden, layer;
+    std::unique_ptr<Module> operator()(std::monostate) const { return nullptr; }
     std::unique_ptr<Module> operator()(const AttentionSpec& spec) const {
         return std::make_unique<Attention>(s, c, spec, hidden, layer);
     }
@@ -42,6 +43,7 @@ Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, 
       parallel_(spec.parallel) {}
 
 void Block::Half::forward(Stream& s, const Batch& b, ConstView from, View x) const {
+    if (!body) return;
     const auto scope = s.workspace().scope();
     const View y = s.workspace().take(DType::f32, x.shape);
     if (norm)
@@ -64,6 +66,7 @@ void Block::forward(Stream& s, const Batch& b, View x) const {
     mixer_.norm->forward(s, x, y);
     const View z = s.workspace().take(DType::f32, x.shape);
     for (const Half* half : {&mixer_, &mlp_}) {
+        EXL3_CHECK(half->body);
         s.copy(y, z);
         half->body->forward(s, b, z);
         ops::add(s, {.x = z, .y = x});
@@ -71,8 +74,8 @@ void Block::forward(Stream& s, const Batch& b, View x) const {
 }
 
 void Block::each_linear(const LinearVisitor& visit) {
-    mixer_.body->each_linear(visit);
-    mlp_.body->each_linear(visit);
+    for (Half* half : {&mixer_, &mlp_})
+        if (half->body) half->body->each_linear(visit);
 }
 
 }  // namespace exl3

@@ -16,7 +16,7 @@ public:
     void each_linear(const LinearVisitor& visit) override;
 
 private:
-    /// x += post(body(norm(from))); from may be x.
+    /// x += post(body(norm(from))); from may be x. Without a body it does nothing.
     struct Half {
         Half(std::optional<Norm> n, std::unique_ptr<Module> b, std::optional<Norm> p)
             : norm(std::move(n)), body(std::move(b)), post(std::move(p)) {}

@@ -5,9 +5,15 @@ namespace exl3 {
 KvLayout kv_layout(const ModelSpec& spec) {
     KvLayout layout;
     for (const BlockSpec& block : spec.blocks) {
-        const auto& a = std::get<AttentionSpec>(block.mixer);
-        layout.layers.push_back({a.kv_heads, a.head_dim});
+        const auto* a = std::get_if<AttentionSpec>(&block.mixer);
+        layout.layers.push_back(a ? KvLayout::Layer{a->kv_heads, a->head_dim} : KvLayout::Layer{});
     }
+    return layout;
+}
+
+StateLayout state_layout(const ModelSpec& spec) {
+    StateLayout layout;
+    layout.layers.resize(spec.blocks.size());
     return layout;
 }
 

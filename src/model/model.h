@@ -11,6 +11,8 @@ namespace exl3 {
 
 /// What each layer of a model keeps in the cache.
 KvLayout kv_layout(const ModelSpec& spec);
+/// What each layer of a model keeps per sequence in a StateCache.
+StateLayout state_layout(const ModelSpec& spec);
 
 /// Called as parts become ready: done of total.
 using LoadProgress = std::function<void(int done, int total)>;

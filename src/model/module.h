@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cache/paged_cache.h"
+#include "cache/state_cache.h"
 #include "model/linear.h"
 
 namespace exl3 {
@@ -22,8 +23,12 @@ struct Batch {
     ConstView positions;  ///< (tokens) i32
     SequencesView seq;
     const PagedCache* cache = nullptr;
+    ConstView slots;  ///< (sequences) i32: where each one's recurrent state is; read with `states`
+    const StateCache* states = nullptr;  ///< may be absent where state_layout() keeps nothing
     int64_t rope_length = 0;  ///< tokens of the whole request, for length-dependent tables
     LinearTap* tap = nullptr;
+
+    SlotsView state_rows() const { return {seq.q_start, seq.kv_len, slots}; }
 };
 
 /// A place in a module that holds a Linear, so that the quantizer can replace it.

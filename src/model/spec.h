@@ -103,10 +103,12 @@ struct PlainMlpSpec {
     Act act = Act::relu2;
 };
 
-using MixerSpec = std::variant<AttentionSpec>;
-using MlpSpec = std::variant<GatedMlpSpec, PlainMlpSpec>;
+/// Either half of a block may be absent: std::monostate.
+using MixerSpec = std::variant<std::monostate, AttentionSpec>;
+using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec>;
 
 /// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))), each norm where it is.
+/// A half whose spec is std::monostate does nothing and has no norms.
 /// Parallel blocks feed both halves from one norm: y = mixer_norm(x); x += mixer(y) + mlp(y).
 struct BlockSpec {
     Key key;  ///< of the layer: every tensor below it belongs to the block
@@ -135,6 +137,9 @@ struct ModelSpec {
 };
 
 /// The matrices of a part in quantization order, with their sharing and bit groups.
+inline std::vector<LinearSpec> linears_of(std::monostate, int) {
+    return {};
+}
 std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden);

@@ -221,6 +221,9 @@ private:
     void forward_rows(const Block& block, int layer, LinearTap* tap) {
         const int64_t cols = o_.cal_cols;
         const PagedCache cache(s_.device(), kv_layout(spec_).only(layer), pages_for(cols));
+        // Every row starts at its first token, so it finds zeros in the one slot there is.
+        const StateCache states(s_.device(), state_layout(spec_).only(layer), 1);
+        const int32_t slot = 0;
         std::vector<int32_t> positions(static_cast<size_t>(cols)),
             pages(static_cast<size_t>(cache.pages()));
         std::iota(positions.begin(), positions.end(), 0);
@@ -243,6 +246,8 @@ private:
                         .kv_len = upload(&kv_len, {1}),
                         .pages = upload(pages.data(), {1, static_cast<int64_t>(pages.size())})},
                 .cache = &cache,
+                .slots = upload(&slot, {1}),
+                .states = &states,
                 .rope_length = cols,
                 .tap = tap};
             const View x = s_.workspace().take(DType::f32, {cols, spec_.hidden});

@@ -129,9 +129,10 @@ private:
         for (const auto* n :
              {&block.mixer_norm, &block.mixer_post_norm, &block.mlp_norm, &block.mlp_post_norm})
             if (*n) norm(**n, hidden);
-        const auto& attention = std::get<AttentionSpec>(block.mixer);
-        if (attention.q_norm) norm(*attention.q_norm, attention.head_dim);
-        if (attention.k_norm) norm(*attention.k_norm, attention.head_dim);
+        if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
+            if (attention->q_norm) norm(*attention->q_norm, attention->head_dim);
+            if (attention->k_norm) norm(*attention->k_norm, attention->head_dim);
+        }
         for (const LinearSpec& l : linears_of(block, hidden)) matrix(l, o_.bits);
     }
 
