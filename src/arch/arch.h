@@ -16,6 +16,9 @@ struct ArchInput {
     HfConfig whole;   ///< the whole of config.json
     Key prefix;       ///< found by looking for the embedding: "model", "model.language_model", ...
     Key head;         ///< "lm_head", "language_model.lm_head", ...
+    std::function<bool(std::string_view)> has;  ///< whether the file has a tensor of that name
+    /// Its dimensions; empty where there is none or only its name is known.
+    std::function<std::vector<int64_t>(std::string_view)> shape;
 };
 
 /// The model a checkpoint holds. Throws Error{unsupported} for an architecture that is not known,

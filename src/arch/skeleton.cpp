@@ -11,13 +11,6 @@ namespace {
 // Beyond this no model goes; it keeps every product of two sizes inside 64 bits.
 constexpr int kMaxSize = 1 << 24;
 
-int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise = {}) {
-    const int v = otherwise ? c.get<int>(key, *otherwise) : c.get<int>(key);
-    if (v <= 0 || v > kMaxSize)
-        c.fail(key, fmt::format("found {}, needed a size from 1 to {}", v, kMaxSize));
-    return v;
-}
-
 double positive(const HfConfig& c, std::string_view key, double v) {
     if (!(v > 0) || !std::isfinite(v))
         c.fail(key, fmt::format("found {}, needed a positive number", v));
@@ -25,6 +18,13 @@ double positive(const HfConfig& c, std::string_view key, double v) {
 }
 
 }  // namespace
+
+int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise) {
+    const int v = otherwise ? c.get<int>(key, *otherwise) : c.get<int>(key);
+    if (v <= 0 || v > kMaxSize)
+        c.fail(key, fmt::format("found {}, needed a size from 1 to {}", v, kMaxSize));
+    return v;
+}
 
 Common common(const ArchInput& in) {
     const HfConfig& c = in.config;

@@ -23,6 +23,23 @@ void add_head_norms(ModelSpec& spec, HeadNormSpan span = HeadNormSpan::head);
 /// Sublayers that read the raw residual and are normed after (post_attention_layernorm and
 /// post_feedforward_layernorm): OLMo 3, EXAONE 4.
 void norm_after_only(ModelSpec& spec);
+/// A mixture of experts under the usual names below `at`: router `gate`, experts / e /
+/// {gate,up,down}_proj, or stacked as experts.gate_up_proj and experts.down_proj. Counts are read
+/// in either spelling (num_experts, num_local_experts, ...); softmax, renormalised as
+/// norm_topk_prob says. Stacked tensors are found in the file, with their orientation.
+/// @param inner  width of an expert
+/// @param normalise_default  where norm_topk_prob is not given
+MoeSpec experts(const ArchInput& in, const Key& at, int inner, bool normalise_default = true);
+/// Makes the router score by sigmoid with a correction bias: the factor and groups of the config.
+/// @param bias  names the bias may have
+void sigmoid_router(const ArchInput& in, MoeSpec& moe, std::vector<std::string> bias,
+                    double scale_default = 1);
+/// A shared expert under `key`, none where width is 0.
+void add_shared_expert(MoeSpec& moe, const Key& key, int width);
+
+/// A size of a model: from 1 to 16 million. Throws naming the key.
+int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise = {});
+
 AttentionSpec& attention_of(BlockSpec& block);
 GatedMlpSpec& mlp_of(BlockSpec& block);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/load.h"
+#include "cpu/exl3_pass.h"
 #include "cpu/exl3_runs.h"
 #include "ops/exl3.h"
 
@@ -156,52 +157,6 @@ EXL3_ISA_END
 namespace exl3::cpu {
 namespace {
 
-// Rows multiplied by one decoding of the weights: with more, the products of a column band (96 KiB)
-// and the activations of a block (48 KiB) start to leave the second-level cache, with fewer the
-// decoding weighs more. 214 GMAC/s at 192 on Zen 5, 200 at 96, 170-190 at 512.
-constexpr int64_t kMostRows = 192;
-// Floats of products held at a time: bounds the scratch of wide layers (32 MiB).
-constexpr int64_t kMostProducts = int64_t{1} << 23;
-
-/// One pass over the weights for a group of rows.
-struct Pass {
-    const Exl3LinearArgs& a;
-    const Exl3Kernels& kernels;
-    QuantizedRows x;
-    float* products = nullptr;  ///< (n / 128, rows, 128), each column pair in run order
-    int64_t first_row = 0;
-
-    const uint32_t* words(int64_t pair) const {
-        return a.packed.as<uint32_t>() + pair * x.blocks * kBlockTiles * run_words(a.bits);
-    }
-    float* product(int64_t pair, int64_t row) const {
-        constexpr int64_t kPairs = kBlock / kRunColumns;
-        return products + ((pair / kPairs * x.rows + row) * kPairs + pair % kPairs) * kRunColumns;
-    }
-    void multiply(int64_t begin, int64_t end) const;
-};
-
-// Products of the column pairs [begin, end), at most four of one band: panel by panel, and for each
-// panel group after group of rows, sized evenly.
-void Pass::multiply(int64_t begin, int64_t end) const {
-    alignas(64) int32_t panels[kBlock / kRunColumns][kPanel];
-    for (int64_t p = begin; p < end; ++p)
-        for (int64_t r = 0; r < x.rows; ++r) std::fill_n(product(p, r), kRunColumns, 0.0f);
-    const int64_t groups = (x.rows + kernels.panel_rows - 1) / kernels.panel_rows;
-    for (int64_t b = 0; b < x.blocks; ++b) {
-        for (int64_t p = begin; p < end; ++p)
-            kernels.panel(words(p) + b * kBlockTiles * run_words(a.bits), a.codebook.multiplier,
-                          panels[p - begin]);
-        for (int64_t g = 0; g < groups; ++g) {
-            const int64_t row = x.rows * g / groups, next = x.rows * (g + 1) / groups;
-            for (int64_t p = begin; p < end; ++p)
-                kernels.multiply(panels[p - begin], static_cast<int>(next - row), x.block(b, row),
-                                 x.start + b * x.rows + row, x.scale + b * x.rows + row,
-                                 product(p, row), kBlock);
-        }
-    }
-}
-
 void run_pass(Stream& s, const Pass& pass) {
     const QuantizedRows& x = pass.x;
     const int64_t n = pass.a.packed.shape[1] * kTile, pairs = n / kRunColumns;
@@ -236,27 +191,36 @@ void run_pass(Stream& s, const Pass& pass) {
 
 }  // namespace
 
+Exl3Kernels exl3_kernels_of(const Stream& s, int bits, CodebookKind kind) {
+    return EXL3_ISA_PICK(s, exl3_kernels)(bits, kind);
+}
+
+Pass take_pass(Stream& s, const Exl3LinearArgs& a, const Exl3Kernels& kernels, int64_t rows) {
+    const int64_t k = a.packed.shape[0] * kTile, n = a.packed.shape[1] * kTile;
+    const auto take = [&](DType dtype, Shape shape) { return s.workspace().take(dtype, shape); };
+    QuantizedRows x{.rows = rows, .blocks = k / kBlock};
+    x.q = take(DType::i16, {rows, k}).as<int16_t>();
+    x.twice = rows == 1 ? take(DType::i32, {k}).as<int32_t>() : nullptr;
+    x.start = take(DType::i32, {rows, x.blocks}).as<int32_t>();
+    x.scale = take(DType::f32, {rows, x.blocks}).as<float>();
+    x.shift = take(DType::f32, {rows}).as<float>();
+    return {a, kernels, x, take(DType::f32, {rows, n}).as<float>(), 0};
+}
+
 // A row's result is the same bit for bit whatever the tier, the number of threads and the rows
 // around it: products are exact sums of integers within a block, and blocks are added in order.
 void exl3_linear(Stream& s, const Exl3LinearArgs& a) {
-    const int64_t rows = a.x.shape[0], k = a.packed.shape[0] * kTile, n = a.packed.shape[1] * kTile;
+    const int64_t rows = a.x.shape[0], n = a.packed.shape[1] * kTile;
     if (rows == 0 || a.y.shape[1] == 0) return;
-    const Exl3Kernels kernels = EXL3_ISA_PICK(s, exl3_kernels)(a.bits, a.codebook.kind);
-    const int64_t most = std::min(rows, std::clamp<int64_t>(kMostProducts / n, 32, kMostRows));
+    const Exl3Kernels kernels = exl3_kernels_of(s, a.bits, a.codebook.kind);
     const auto scope = s.workspace().scope();
-    const auto take = [&](DType dtype, Shape shape) { return s.workspace().take(dtype, shape); };
-    QuantizedRows x{.blocks = k / kBlock};
-    x.q = take(DType::i16, {most, k}).as<int16_t>();
-    x.twice = rows == 1 ? take(DType::i32, {k}).as<int32_t>() : nullptr;
-    x.start = take(DType::i32, {most, x.blocks}).as<int32_t>();
-    x.scale = take(DType::f32, {most, x.blocks}).as<float>();
-    x.shift = take(DType::f32, {most}).as<float>();
-    float* products = take(DType::f32, {most, n}).as<float>();
+    const int64_t most = std::min(rows, std::clamp<int64_t>(kMostProducts / n, 32, kMostRows));
+    Pass pass = take_pass(s, a, kernels, most);
     const int64_t passes = (rows + most - 1) / most;
     for (int64_t p = 0; p < passes; ++p) {
-        const int64_t first = rows * p / passes;
-        x.rows = rows * (p + 1) / passes - first;
-        run_pass(s, {a, kernels, x, products, first});
+        pass.first_row = rows * p / passes;
+        pass.x.rows = rows * (p + 1) / passes - pass.first_row;
+        run_pass(s, pass);
     }
 }
 

@@ -112,7 +112,9 @@ void linear_pack(const LinearArgs& a, const LinearPlan& p, int64_t block) {
     float* out = p.x + row * p.padded_in;
     for (int64_t i = 0; i < p.padded_in; i += F32::width)
         for (int64_t r = 0; r < rows; ++r, out += F32::width)
-            F32::load(a.x.row<float>(row + r) + i, lesser(F32::width, a.x.shape[1] - i)).store(out);
+            F32::load(a.x.row<float>(p.source ? p.source[row + r] : row + r) + i,
+                      lesser(F32::width, a.x.shape[1] - i))
+                .store(out);
 }
 
 LinearKernels linear_kernels() {
@@ -124,18 +126,27 @@ EXL3_ISA_END
 #if EXL3_ISA_LAST
 namespace exl3::cpu {
 
-void linear(Stream& s, const LinearArgs& a) {
-    const int64_t rows = a.x.shape[0], in = a.x.shape[1], out = a.y.shape[1];
-    if (rows == 0 || out == 0) return;
-    const LinearKernels k = EXL3_ISA_PICK(s, linear_kernels)();
-    const auto scope = s.workspace().scope();
-    LinearPlan p{.rows = rows, .blocks = (rows + k.rows - 1) / k.rows};
-    p.padded_in = (in + k.width - 1) / k.width * k.width;
+LinearKernels linear_kernels_of(const Stream& s) {
+    return EXL3_ISA_PICK(s, linear_kernels)();
+}
+
+LinearPlan::LinearPlan(const LinearArgs& a, int width, int block_rows)
+    : rows(a.y.shape[0]), blocks((rows + block_rows - 1) / block_rows) {
+    const int64_t in = a.x.shape[1];
+    padded_in = (in + width - 1) / width * width;
     // A few rows stream the weights front to back, as fast as memory gives them. More rows keep
     // their slice of x in the first-level cache and ask for the weights of the next tile early.
     const bool stream = rows <= 3;
-    p.depth = stream ? std::max<int64_t>(in, 1) : kLinearDepth;
-    p.ahead = stream ? 0 : kLinearDepth;
+    depth = stream ? std::max<int64_t>(in, 1) : kLinearDepth;
+    ahead = stream ? 0 : kLinearDepth;
+}
+
+void linear(Stream& s, const LinearArgs& a) {
+    const int64_t rows = a.x.shape[0], out = a.y.shape[1];
+    if (rows == 0 || out == 0) return;
+    const LinearKernels k = linear_kernels_of(s);
+    const auto scope = s.workspace().scope();
+    LinearPlan p(a, k.width, k.rows);
     p.x = s.workspace().take(DType::f32, {rows, p.padded_in}).as<float>();
 
     ThreadPool& pool = pool_of(s);

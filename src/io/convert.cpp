@@ -151,16 +151,17 @@ std::optional<std::vector<int64_t>> blocks_of(const std::vector<int64_t>& weight
     return shared;
 }
 
-/// Multiplies `out`, dense of shape `dims`, by its scales. Dimension i of the scale tensor has one
-/// entry for every shared[i] elements.
-void apply_scales(const std::vector<float>& scales, const std::vector<int64_t>& dims,
-                  const std::vector<int64_t>& shared, float* out) {
+/// Multiplies `out`, entries [first, first + count) of a dense tensor of shape `dims`, by its
+/// scales. Dimension i of the scale tensor has one entry for every shared[i] elements.
+void apply_scales(const std::vector<float>& scales, std::vector<int64_t> dims,
+                  const std::vector<int64_t>& shared, int64_t first, int64_t count, float* out) {
     const size_t rank = dims.size();
     std::vector<int64_t> stride(rank, 1);  // of the scale tensor
     for (size_t i = rank; i-- > 1;)
         stride[i - 1] = stride[i] * ((dims[i] + shared[i] - 1) / shared[i]);
     const int64_t columns = dims[rank - 1];
     std::vector<int64_t> at(rank, 0);  // index of the row in the leading dimensions
+    if (rank > 1) at[0] = first, dims[0] = first + count;
     for (bool more = true; more;) {
         int64_t base = 0;
         for (size_t i = 0; i + 1 < rank; ++i) base += at[i] / shared[i] * stride[i];
@@ -178,21 +179,23 @@ void apply_scales(const std::vector<float>& scales, const std::vector<int64_t>& 
     }
 }
 
-}  // namespace
-
-void read_f32(const Checkpoint& checkpoint, std::string_view name, float* out) {
+/// Entries [first, first + count) of the first dimension; count < 0: the whole tensor.
+void read_entries(const Checkpoint& checkpoint, std::string_view name, int64_t first, int64_t count,
+                  float* out) {
     const ConstView v = checkpoint.view(name);
     if (!is_float(v.dtype))
         throw Error(Errc::invalid_file, checkpoint.where(name),
                     fmt::format("found {}, needed a float dtype", name_of(v.dtype)));
-    const int64_t n = v.shape.numel();
-    convert_to_f32(v.data, v.dtype, n, out);
+    std::vector<int64_t> dims = checkpoint.find(name).info->dims;
+    if (dims.empty()) dims = {1};
+    if (count < 0) count = dims[0];
+    const int64_t entry = dims[0] > 0 ? v.shape.numel() / dims[0] : 0, n = count * entry;
+    const auto* bytes = static_cast<const std::byte*>(v.data);
+    convert_to_f32(bytes + static_cast<size_t>(first * entry) * size_of(v.dtype), v.dtype, n, out);
     if (n == 0 || (v.dtype != DType::f8_e4m3 && v.dtype != DType::f8_e5m2)) return;
     const std::string scale = companion(checkpoint, name);
     if (scale.empty()) return;
 
-    std::vector<int64_t> dims = checkpoint.find(name).info->dims;
-    if (dims.empty()) dims = {1};
     const auto& scale_dims = checkpoint.find(scale).info->dims;
     const auto shared = blocks_of(dims, scale_dims, block_size(checkpoint.config()));
     if (!shared)
@@ -200,12 +203,71 @@ void read_f32(const Checkpoint& checkpoint, std::string_view name, float* out) {
                     fmt::format("found the shape {}, needed one that scales {} of shape {}: one "
                                 "number, or one per row or block",
                                 to_string(scale_dims), name, to_string(dims)));
-    apply_scales(read_plain(checkpoint, scale), dims, *shared, out);
+    apply_scales(read_plain(checkpoint, scale), dims, *shared, first, count, out);
+}
+
+/// A tensor of bytes (u8, or the fp8 dtype that some writers give them) of a wanted shape.
+const uint8_t* bytes_of(const Checkpoint& checkpoint, const std::string& name,
+                        const std::vector<int64_t>& shape) {
+    const auto e = checkpoint.find(name);
+    if (!e.info)
+        throw Error(Errc::invalid_file, {checkpoint.folder().string(), name, {}}, "is missing");
+    if (size_of(e.info->dtype) != 1 || e.info->dims != shape)
+        throw Error(Errc::invalid_file, checkpoint.where(name),
+                    fmt::format("found {} {}, needed u8 {}", name_of(e.info->dtype),
+                                to_string(e.info->dims), to_string(shape)));
+    return static_cast<const uint8_t*>(checkpoint.view(name).data);
+}
+
+}  // namespace
+
+void read_f32(const Checkpoint& checkpoint, std::string_view name, float* out) {
+    read_entries(checkpoint, name, 0, -1, out);
 }
 
 std::vector<float> read_f32(const Checkpoint& checkpoint, std::string_view name) {
     std::vector<float> out(static_cast<size_t>(checkpoint.view(name).shape.numel()));
     read_f32(checkpoint, name, out.data());
+    return out;
+}
+
+std::vector<float> read_f32_part(const Checkpoint& checkpoint, std::string_view name,
+                                 int64_t index) {
+    const ConstView v = checkpoint.view(name);
+    const auto& dims = checkpoint.find(name).info->dims;
+    EXL3_CHECK(dims.size() >= 2 && index >= 0 && index < dims[0]);
+    std::vector<float> out(static_cast<size_t>(v.shape.numel() / dims[0]));
+    read_entries(checkpoint, name, index, 1, out.data());
+    return out;
+}
+
+bool is_mxfp4(const Checkpoint& checkpoint, std::string_view name) {
+    return !checkpoint.has(name) && checkpoint.has(fmt::format("{}_blocks", name));
+}
+
+std::vector<float> read_mxfp4(const Checkpoint& checkpoint, std::string_view name, int64_t index,
+                              const std::vector<int64_t>& shape) {
+    constexpr float kValues[16] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                   -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+    constexpr int64_t kGroup = 32, kBytes = kGroup / 2;
+    const int64_t rows = shape[1], groups = shape[2] / kGroup;
+    if (shape[2] % kGroup != 0)
+        throw Error(Errc::invalid_file, checkpoint.where(fmt::format("{}_blocks", name)),
+                    fmt::format("holds rows of {}, needed a multiple of 32", shape[2]));
+    const uint8_t* block =
+        bytes_of(checkpoint, fmt::format("{}_blocks", name), {shape[0], rows, groups, kBytes}) +
+        index * rows * groups * kBytes;
+    const uint8_t* scale =
+        bytes_of(checkpoint, fmt::format("{}_scales", name), {shape[0], rows, groups}) +
+        index * rows * groups;
+    std::vector<float> out;
+    out.reserve(static_cast<size_t>(rows * shape[2]));
+    for (int64_t g = 0; g < rows * groups; ++g)
+        for (int64_t i = 0; i < kBytes; ++i) {
+            const uint8_t pair = block[g * kBytes + i];
+            out.push_back(kValues[pair & 15] * from_e8m0(scale[g]));
+            out.push_back(kValues[pair >> 4] * from_e8m0(scale[g]));
+        }
     return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "model/attention.h"
 #include "model/gated_mlp.h"
+#include "model/moe.h"
 #include "model/plain_mlp.h"
 #include "ops/ops.h"
 
@@ -22,6 +23,9 @@ struct MakeModule {
     }
     std::unique_ptr<Module> operator()(const PlainMlpSpec& spec) const {
         return std::make_unique<PlainMlp>(s, c, spec, hidden);
+    }
+    std::unique_ptr<Module> operator()(const MoeSpec& spec) const {
+        return std::make_unique<Moe>(s, c, spec, hidden);
     }
 };
 

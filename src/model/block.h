@@ -22,7 +22,7 @@ private:
             : norm(std::move(n)), body(std::move(b)), post(std::move(p)) {}
         void forward(Stream& s, const Batch& b, ConstView from, View x) const;
         std::optional<Norm> norm;
-        std::unique_ptr<Module> body;
+        std::unique_ptr<Module> body;  // null: the block has no such half
         std::optional<Norm> post;
     };
     Half mixer_, mlp_;

@@ -16,10 +16,15 @@ void GatedMlp::forward(Stream& s, const Batch& b, View x) const {
     const auto scope = s.workspace().scope();
     const View gate = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
     const View up = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
-    if (b.tap) b.tap->see(s, gate_.spec.tag, x);
+    if (b.tap && spec_.shared_input.empty()) b.tap->see(s, gate_.spec.tag, x);
     gate_.linear->forward(s, x, gate);
     up_.linear->forward(s, x, up);
-    ops::gated_act(s, {.gate = gate, .up = up, .y = gate, .act = spec_.act});
+    ops::gated_act(s, {.gate = gate,
+                       .up = up,
+                       .y = gate,
+                       .act = spec_.act,
+                       .limit = spec_.limit,
+                       .clamp = spec_.clamp});
     if (b.tap) b.tap->see(s, down_.spec.tag, gate);
     down_.linear->forward(s, gate, x);
 }

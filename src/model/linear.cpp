@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "io/convert.h"
@@ -25,6 +26,7 @@ public:
         return {static_cast<int>(shape[1]), static_cast<int>(shape[0]), 8.0 * element,
                 static_cast<uint64_t>(shape.numel()) * element};
     }
+    LinearParts parts() const override { return {.weight = weight_.view, .bias = bias_.view}; }
 
 private:
     Tensor weight_, bias_;
@@ -40,9 +42,9 @@ public:
         ops::exl3_repack(s, {.trellis = dense(m.trellis.data(), DType::i16, shape),
                              .packed = packed_.view,
                              .bits = m.bits});
-        suh_ = upload(s, m.suh.data(), DType::f16, m.k);
-        svh_ = upload(s, m.svh.data(), DType::f16, m.n);
-        if (!m.bias.empty()) bias_ = upload(s, m.bias.data(), DType::f32, m.n);
+        suh_ = vector(s, m.suh.data(), DType::f16, m.k);
+        svh_ = vector(s, m.svh.data(), DType::f16, m.n);
+        if (!m.bias.empty()) bias_ = vector(s, m.bias.data(), DType::f32, m.n);
     }
     void forward(Stream& s, ConstView x, View y) const override {
         ops::exl3_linear(s, {.x = x,
@@ -57,9 +59,17 @@ public:
     LinearInfo info() const override {
         return {in_, out_, static_cast<double>(bits_), packed_.bytes->bytes()};
     }
+    LinearParts parts() const override {
+        return {.bits = bits_,
+                .codebook = codebook_,
+                .weight = packed_.view,
+                .suh = suh_.view,
+                .svh = svh_.view,
+                .bias = bias_.view};
+    }
 
 private:
-    static Tensor upload(Stream& s, const void* data, DType dtype, int64_t n) {
+    static Tensor vector(Stream& s, const void* data, DType dtype, int64_t n) {
         Tensor t = s.device().make_tensor(dtype, {n});
         s.copy(dense(data, dtype, {n}), t.view);
         return t;
@@ -154,6 +164,7 @@ Exl3Matrix read_exl3(const Checkpoint& c, const LinearSpec& spec) {
         m.bias = read_bias(c, spec);
         m.bias.resize(static_cast<size_t>(m.n), 0.0f);
     }
+    undo_divisor(m, spec);
     return m;
 }
 
@@ -178,41 +189,128 @@ std::vector<float> reconstruct(Stream& s, const Exl3Matrix& m) {
     return w;
 }
 
-std::vector<float> read_dense_weight(const Checkpoint& c, const LinearSpec& spec) {
+LinearSource source_of(const Checkpoint& c, const LinearSpec& spec) {
     const std::string own = spec.key / "weight";
-    const bool fused = !c.has(own) && !spec.fused.empty();
-    const std::string name = fused ? (spec.fused / "weight").str() : own;
-    const auto e = c.find(name);
+    if (spec.fused.empty() || c.has(own)) return {own, spec.key / "bias", false};
+    if (spec.bare) return {spec.fused.str(), spec.fused.str() + "_bias", true};
+    return {spec.fused / "weight", spec.fused / "bias", true};
+}
+
+namespace {
+
+// Finds the weight of a matrix and checks its shape.
+const TensorInfo& find_weight(const Checkpoint& c, const LinearSpec& spec, const LinearSource& at) {
+    const auto e = c.find(at.weight);
     if (!e.info)
-        throw Error(Errc::invalid_file, {c.folder().string(), name, {}},
+        throw Error(Errc::invalid_file, {c.folder().string(), at.weight, {}},
                     "is missing, and there is no '" + (spec.key / "trellis").str() + "'");
-    const std::vector<int64_t> want = {fused ? spec.fused_rows : spec.out, spec.in};
+    std::vector<int64_t> want = {at.fused ? spec.fused_rows : spec.out, spec.in};
+    if (at.fused && spec.transposed) std::swap(want[0], want[1]);
+    if (at.fused && spec.experts > 0) want.insert(want.begin(), spec.experts);
     if (e.info->dims != want)
-        refuse(c, name,
+        refuse(c, at.weight,
                fmt::format("has shape {}, the model needs {}", to_string(e.info->dims),
                            to_string(want)));
-    std::vector<float> w = read_f32(c, name);
-    if (fused) {
-        const auto begin = w.begin() + static_cast<int64_t>(spec.fused_row) * spec.in;
-        w = {begin, begin + static_cast<int64_t>(spec.out) * spec.in};
+    return *e.info;
+}
+
+/// Where element (row, column) of a matrix stands in the part of a stacked tensor that holds it.
+struct StackedRows {
+    const LinearSpec& spec;
+    int64_t at(int64_t row, int64_t column) const {
+        const int64_t r = spec.fused_row + row * spec.fused_step;
+        return spec.transposed ? column * spec.fused_rows + r : r * spec.in + column;
     }
+};
+
+// The rows of one matrix out of a stacked tensor. @param part  the tensor, or its matrix
+// spec.expert
+template <typename T>
+std::vector<T> gather_rows(const LinearSpec& spec, const T* part) {
+    std::vector<T> w(static_cast<size_t>(spec.out) * static_cast<size_t>(spec.in));
+    const StackedRows rows{spec};
+    for (int64_t j = 0; j < spec.out; ++j)
+        for (int64_t i = 0; i < spec.in; ++i)
+            w[static_cast<size_t>(j * spec.in + i)] = part[rows.at(j, i)];
     return w;
 }
 
+// The weight of a stacked source as it is, without a detour over f32.
+template <typename T>
+std::vector<T> gather_typed(const Checkpoint& c, const LinearSpec& spec, const TensorInfo& info) {
+    const auto numel = static_cast<size_t>(spec.fused_rows) * static_cast<size_t>(spec.in);
+    std::vector<T> part(numel);  // bytes of a file are aligned to nothing
+    std::memcpy(part.data(),
+                static_cast<const std::byte*>(c.view(info.name).data) +
+                    static_cast<size_t>(spec.expert) * numel * sizeof(T),
+                numel * sizeof(T));
+    return gather_rows(spec, part.data());
+}
+
+Tensor upload(Stream& s, const void* data, DType dtype, Shape shape) {
+    Tensor t = s.device().make_tensor(dtype, shape);
+    s.copy(dense(data, dtype, shape), t.view);
+    return t;
+}
+
+}  // namespace
+
+std::vector<float> read_dense_weight(const Checkpoint& c, const LinearSpec& spec) {
+    const LinearSource at = source_of(c, spec);
+    if (at.fused && spec.experts > 0 && is_mxfp4(c, at.weight)) {
+        // Blocks are always (experts, out, in).
+        LinearSpec plain = spec;
+        plain.transposed = false;
+        const std::vector<float> part =
+            read_mxfp4(c, at.weight, spec.expert, {spec.experts, spec.fused_rows, spec.in});
+        return gather_rows(plain, part.data());
+    }
+    find_weight(c, spec, at);
+    if (!at.fused) return read_f32(c, at.weight);
+    const std::vector<float> part =
+        spec.experts > 0 ? read_f32_part(c, at.weight, spec.expert) : read_f32(c, at.weight);
+    return gather_rows(spec, part.data());
+}
+
 std::vector<float> read_bias(const Checkpoint& c, const LinearSpec& spec) {
-    const std::string own = spec.key / "bias";
-    const bool fused = !c.has(own) && !spec.fused.empty();
-    const std::string name = fused ? (spec.fused / "bias").str() : own;
-    const auto e = c.find(name);
+    // An EXL3 file keeps the biases of stacked experts with each of them.
+    LinearSource at = source_of(c, spec);
+    if (c.has((spec.key / "bias").str())) at = {at.weight, spec.key / "bias", false};
+    const auto e = c.find(at.bias);
     if (!e.info) return {};
-    const int64_t want = fused ? spec.fused_rows : spec.out;
+    const auto& dims = e.info->dims;
+    const int64_t want = at.fused ? spec.fused_rows : spec.out;
+    const bool stacked = at.fused && spec.experts > 0;
     // A converted file may hold the bias zero-padded to the padded width.
-    if (e.info->dims.size() != 1 || e.info->dims[0] < want || (fused && e.info->dims[0] != want))
-        refuse(c, name,
-               fmt::format("has shape {}, the model needs ({})", to_string(e.info->dims), want));
-    std::vector<float> b = read_f32(c, name);
-    const auto begin = b.begin() + (fused ? spec.fused_row : 0);
-    return {begin, begin + spec.out};
+    const bool fits = stacked    ? dims == std::vector<int64_t>{spec.experts, want}
+                      : at.fused ? dims == std::vector<int64_t>{want}
+                                 : dims.size() == 1 && dims[0] >= want;
+    if (!fits)
+        refuse(c, at.bias,
+               fmt::format("has shape {}, the model needs {}", to_string(dims),
+                           stacked ? fmt::format("({}, {})", spec.experts, want)
+                                   : fmt::format("({})", want)));
+    const std::vector<float> b =
+        stacked ? read_f32_part(c, at.bias, spec.expert) : read_f32(c, at.bias);
+    std::vector<float> out(static_cast<size_t>(spec.out));
+    for (size_t i = 0; i < out.size(); ++i)
+        out[i] =
+            at.fused
+                ? b[static_cast<size_t>(spec.fused_row) + i * static_cast<size_t>(spec.fused_step)]
+                : b[i];
+    return out;
+}
+
+void undo_divisor(Exl3Matrix& m, const LinearSpec& spec) {
+    if (spec.divisor == 1) return;
+    for (f16& v : m.svh) {
+        const float scaled = to_float(v) * spec.divisor;
+        if (std::fabs(scaled) > 65504.0f)
+            throw Error(Errc::unsupported, {{}, (spec.key / "svh").str(), {}},
+                        fmt::format("found a scale of {}, needed at most 65504 / {}", to_float(v),
+                                    spec.divisor));
+        v = to_f16(scaled);
+    }
 }
 
 std::unique_ptr<Linear> make_exl3_linear(Stream& s, const Exl3Matrix& m, int in, int out) {
@@ -244,24 +342,24 @@ Tensor load_tensor(Stream& s, const Checkpoint& c, std::string_view name,
 
 std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const LinearSpec& spec) {
     if (is_exl3(c, spec.key)) return make_exl3_linear(s, read_exl3(c, spec), spec.in, spec.out);
-    Tensor weight;
-    const std::string name = spec.key / "weight";
+    const LinearSource at = source_of(c, spec);
+    const Shape shape = {spec.out, spec.in};
+    Tensor weight, bias;
     // A stacked tensor used whole is the embedding of a tied model.
-    const bool whole = !spec.fused.empty() && spec.fused_row == 0 && spec.fused_rows == spec.out;
-    if (c.has(name)) {
-        weight = load_tensor(s, c, name, {spec.out, spec.in});
-    } else if (whole && c.has((spec.fused / "weight").str())) {
-        weight = load_tensor(s, c, (spec.fused / "weight").str(), {spec.out, spec.in});
+    const bool whole =
+        !at.fused || (spec.experts == 0 && spec.fused_row == 0 && spec.fused_rows == spec.out);
+    const bool blocks = at.fused && spec.experts > 0 && is_mxfp4(c, at.weight);
+    const DType dtype = blocks ? DType::u8 : find_weight(c, spec, at).dtype;
+    if (whole) {
+        weight = load_tensor(s, c, at.weight, {spec.out, spec.in});
+    } else if (dtype == DType::f16 || dtype == DType::bf16) {
+        weight = upload(s, gather_typed<uint16_t>(c, spec, *c.find(at.weight).info).data(), dtype,
+                        shape);
     } else {
-        const std::vector<float> w = read_dense_weight(c, spec);
-        weight = s.device().make_tensor(DType::f32, {spec.out, spec.in});
-        s.copy(dense(w.data(), DType::f32, {spec.out, spec.in}), weight.view);
+        weight = upload(s, read_dense_weight(c, spec).data(), DType::f32, shape);
     }
-    Tensor bias;
-    if (const std::vector<float> b = read_bias(c, spec); !b.empty()) {
-        bias = s.device().make_tensor(DType::f32, {spec.out});
-        s.copy(dense(b.data(), DType::f32, {spec.out}), bias.view);
-    }
+    if (const std::vector<float> b = read_bias(c, spec); !b.empty())
+        bias = upload(s, b.data(), DType::f32, {spec.out});
     return std::make_unique<LinearDense>(std::move(weight), std::move(bias));
 }
 

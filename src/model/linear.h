@@ -16,12 +16,22 @@ struct LinearInfo {
     uint64_t bytes = 0;          ///< device memory
 };
 
+/// What a matrix is made of, for ops that run many of them at once. Valid as long as the Linear.
+struct LinearParts {
+    int bits = 0;         ///< 0: a plain matrix
+    Codebook codebook{};  ///< EXL3 only
+    ConstView weight;     ///< plain (out, in), or packed (k/16, n/16, 16*bits)
+    ConstView suh, svh;   ///< EXL3 only
+    ConstView bias;       ///< f32, or empty
+};
+
 /// y = x W + b, however W is stored.
 struct Linear {
     virtual ~Linear() = default;
     /// @param x  (rows, in) f32  @param y  (rows, out) f32, must not alias x
     virtual void forward(Stream& s, ConstView x, View y) const = 0;
     virtual LinearInfo info() const = 0;
+    virtual LinearParts parts() const = 0;
 };
 
 /// An EXL3 matrix in host memory, as docs/format.md describes it. k and n are multiples of 128.
@@ -51,10 +61,23 @@ std::vector<float> read_dense_weight(const Checkpoint& c, const LinearSpec& spec
 /// The bias of a linear as f32 (out), or empty if the checkpoint has none.
 std::vector<float> read_bias(const Checkpoint& c, const LinearSpec& spec);
 
+/// Names of the tensors that hold the weight and the bias of a matrix in a source that is not EXL3,
+/// shared with other matrices where it is stacked.
+struct LinearSource {
+    std::string weight, bias;
+    bool fused = false;
+};
+LinearSource source_of(const Checkpoint& c, const LinearSpec& spec);
+
+/// Multiplies a matrix as read from a file by LinearSpec::divisor, exactly.
+/// Throws Error{unsupported} if a scale leaves the range of f16.
+void undo_divisor(Exl3Matrix& m, const LinearSpec& spec);
+
 /// Puts an EXL3 matrix on a device. in and out are the true sizes, at most k and n.
 std::unique_ptr<Linear> make_exl3_linear(Stream& s, const Exl3Matrix& m, int in, int out);
 
-/// Loads whatever stands under spec.key: EXL3, plain, or rows of a fused tensor.
+/// Loads whatever stands under spec.key: EXL3, plain, or rows of a fused tensor. Plain weights keep
+/// their dtype if it is f32, f16 or bf16.
 std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const LinearSpec& spec);
 
 /// A tensor copied to the device as it is (f32, f16, bf16; other float types become f32).

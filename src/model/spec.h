@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/activation.h"
+#include "ops/moe.h"
 #include "ops/rope.h"
 
 namespace exl3 {
@@ -65,17 +66,23 @@ struct NormSpec {
 };
 
 /// A matrix of the model. Where EXL3 or plain tensors stand under `key` they are used; otherwise
-/// rows [fused_row, fused_row + out) of the tensor under `fused`.
+/// `out` rows of the tensor under `fused`.
 struct LinearSpec {
     Key key;
     int in = 0, out = 0;
     Key fused;  ///< a stacked source tensor (Phi-3 qkv_proj); empty: none
     int fused_row = 0;
-    int fused_rows = 0;  ///< rows of the whole stacked tensor
-    std::string tag;     ///< linears of one tag read the same input, so they share a Hessian
-    std::string group;   ///< linears of one group get the same bits per weight
-    int priority = 0;    ///< groups of higher priority get spare bits first
-    bool head = false;   ///< the output head has its own bits
+    int fused_rows = 0;  ///< rows of the whole stacked tensor, of one expert if it holds several
+    int fused_step = 1;  ///< rows from one row of this matrix to its next (gpt-oss: 2)
+    int experts = 0;     ///< the stacked tensor holds that many matrices; 0: it is one matrix
+    int expert = 0;      ///< which of them
+    bool transposed = false;  ///< it is (in, out) instead of (out, in)
+    bool bare = false;        ///< its tensors are `fused` and `fused_bias`, without a dot
+    float divisor = 1;        ///< EXL3 files hold the matrix divided by this, a power of two
+    std::string tag;          ///< linears of one tag read the same input, so they share a Hessian
+    std::string group;        ///< linears of one group get the same bits per weight
+    int priority = 0;         ///< groups of higher priority get spare bits first
+    bool head = false;        ///< the output head has its own bits
 };
 
 struct AttentionSpec {
@@ -89,11 +96,21 @@ struct AttentionSpec {
     std::string fused_qkv;  ///< name of a stacked q, k, v tensor under `key`, if any
 };
 
+/// Names of the matrices of a feed-forward part.
+struct MlpNames {
+    std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+
+/// down(act(gate(x)) * up(x)).
 struct GatedMlpSpec {
     Key key;
     int inner = 0;
     Act act = Act::silu;
+    float limit = 0;  ///< of GatedActArgs; 0: none
+    ActClamp clamp = ActClamp::before;
+    MlpNames names{};
     std::string fused_gate_up;  ///< name of a stacked gate, up tensor under `key`, if any
+    Key shared_input;           ///< tag of the enclosing part, where that shows the input to taps
 };
 
 /// down(act(up(x))).
@@ -101,11 +118,55 @@ struct PlainMlpSpec {
     Key key;
     int inner = 0;
     Act act = Act::relu2;
+    MlpNames names{};
+    Key shared_input;  ///< as in GatedMlpSpec
+};
+
+/// Chooses top_k of `experts` for every token; RouteArgs has the rules.
+struct RouterSpec {
+    Key key;  ///< the matrix (experts, hidden), never quantized; its bias, if any, is of the logits
+    int experts = 0, top_k = 0;
+    RouterScore score = RouterScore::softmax;
+    /// Names a correction bias may have; the first that exists is added to the scores for choosing.
+    std::vector<std::string> correction_bias;
+    std::string expert_scale;  ///< tensor (experts) that multiplies the weights; empty: none
+    bool normalise = true;
+    float scale = 1;
+    int groups = 1, groups_kept = 1;
+};
+
+/// How a source keeps all experts in one tensor. gate_up holds the rows of gate, then those of up;
+/// gate and up are there instead where each has a tensor of its own.
+struct ExpertStack {
+    Key gate_up, gate, up, down;
+    bool interleaved = false;  ///< rows of gate and up take turns (gpt-oss)
+    bool transposed = false;   ///< (experts, in, out) instead of (experts, out, in)
+    bool bare = true;          ///< LinearSpec::bare
+};
+
+/// Mixture of experts: the weighted sum of the chosen experts, plus a shared expert that every
+/// token passes. Expert e has its matrices under experts / e.
+struct MoeSpec {
+    Key key;
+    RouterSpec router;
+    Key experts;
+    int inner = 0;      ///< width of a routed expert
+    bool gated = true;  ///< false: down(act(up(x)))
+    Act act = Act::silu;
+    float limit = 0;  ///< of GatedActArgs; 0: none
+    ActClamp clamp = ActClamp::before;
+    MlpNames names{};
+    std::optional<ExpertStack> stack;
+    float up_divisor = 1;  ///< LinearSpec::divisor of the routed up matrices
+    std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec> shared;
+    Key shared_gate;  ///< (1, hidden): the shared expert is multiplied by its sigmoid; empty: none
+    int latent = 0;   ///< routed experts work on this many channels; 0: on hidden
+    Key latent_in, latent_out;  ///< the matrices to and from there
 };
 
 /// Either half of a block may be absent: std::monostate.
 using MixerSpec = std::variant<std::monostate, AttentionSpec>;
-using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec>;
+using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec, MoeSpec>;
 
 /// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))), each norm where it is.
 /// A half whose spec is std::monostate does nothing and has no norms.
@@ -143,6 +204,7 @@ inline std::vector<LinearSpec> linears_of(std::monostate, int) {
 std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden);
+std::vector<LinearSpec> linears_of(const MoeSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden);
 
 }  // namespace exl3

@@ -37,6 +37,14 @@ void check_kv(const View& data, const View& scale, int64_t kv_heads, int64_t dim
     const int bits = kv_bits_of(data, scale, dim);
     EXL3_CHECK(bits < 16 && is_kv_bits(bits) && data.shape[3] == dim / kKvGroup * bits);
 }
+void check_groups(const RowGroups& g, const ConstView& matrices, int parts, const ConstView& x,
+                  const ConstView& y) {
+    EXL3_CHECK(is_i32(g.start, 1) && g.start.shape[0] >= 2);
+    EXL3_CHECK(g.source ? is_i32(g.source, 1) && g.source.shape[0] == y.shape[0]
+                        : x.shape[0] == y.shape[0]);
+    EXL3_CHECK(matrices.data && matrices.dtype == DType::u64 &&
+               matrices.shape == Shape({g.start.shape[0] - 1, parts}));
+}
 void check_packed(const ConstView& p, int bits) {
     EXL3_CHECK(bits >= 1 && bits <= 8);
     EXL3_CHECK(p.data && p.dtype == DType::i16 && p.shape.rank == 3 &&
@@ -92,6 +100,7 @@ void check(const AttentionArgs& a) {
 void check(const GatedActArgs& a) {
     EXL3_CHECK(is_f32(a.gate, 2) && is_f32(a.y, 2) && a.gate.shape == a.y.shape);
     EXL3_CHECK(!a.up || (is_f32(a.up, 2) && a.up.shape == a.y.shape));
+    EXL3_CHECK(a.limit >= 0 && (a.act != Act::oai || a.up));
 }
 
 void check(const AddArgs& a) {
@@ -107,6 +116,49 @@ void check(const LinearArgs& a) {
     EXL3_CHECK(is_float(a.weight) && a.weight.shape.rank == 2 &&
                a.weight.shape[0] == a.y.shape[1] && a.weight.shape[1] == a.x.shape[1]);
     EXL3_CHECK(!a.bias || is_vector(a.bias, a.y.shape[1]));
+}
+
+void check(const RouteArgs& a) {
+    const int64_t rows = a.logits.shape[0], experts = a.logits.shape[1];
+    EXL3_CHECK(is_f32(a.logits, 2) && is_f32(a.weight, 2) && is_i32(a.chosen, 2));
+    EXL3_CHECK(a.chosen.shape == a.weight.shape && a.chosen.shape[0] == rows);
+    EXL3_CHECK(a.chosen.shape[1] >= 1 && a.chosen.shape[1] <= experts);
+    EXL3_CHECK(!a.bias || (is_f32(a.bias, 1) && a.bias.shape[0] == experts));
+    EXL3_CHECK(!a.expert_scale ||
+               (is_f32(a.expert_scale, 1) && a.expert_scale.shape[0] == experts));
+    EXL3_CHECK(a.groups >= 1 && experts % a.groups == 0 && a.groups_kept >= 1 &&
+               a.groups_kept <= a.groups);
+}
+
+void check(const GroupRowsArgs& a) {
+    EXL3_CHECK(is_i32(a.chosen, 2) && is_i32(a.start, 1) && a.start.shape[0] >= 2);
+    EXL3_CHECK(is_i32(a.source, 1) && a.source.shape[0] == a.chosen.shape.numel());
+    EXL3_CHECK(is_i32(a.slot, 2) && a.slot.shape == a.chosen.shape);
+}
+
+void check(const GroupedLinearArgs& a) {
+    EXL3_CHECK(is_f32(a.x, 2) && is_f32(a.y, 2) && a.x.data != a.y.data);
+    check_groups(a.groups, a.matrices, 2, a.x, a.y);
+    EXL3_CHECK(a.dtype == DType::f32 || a.dtype == DType::f16 || a.dtype == DType::bf16);
+}
+
+void check(const GroupedExl3LinearArgs& a) {
+    EXL3_CHECK(is_f32(a.x, 2) && is_f32(a.y, 2) && a.x.data != a.y.data);
+    check_groups(a.groups, a.matrices, 4, a.x, a.y);
+    EXL3_CHECK(a.bits >= 1 && a.bits <= 8 && a.k % kHadamard == 0 && a.n % kHadamard == 0);
+    EXL3_CHECK(a.x.shape[1] <= a.k && a.y.shape[1] <= a.n);
+}
+
+void check(const CombineRowsArgs& a) {
+    EXL3_CHECK(is_f32(a.x, 2) && is_f32(a.y, 2) && a.x.shape[1] == a.y.shape[1]);
+    EXL3_CHECK(is_i32(a.slot, 2) && is_f32(a.weight, 2) && a.slot.shape == a.weight.shape &&
+               a.slot.shape[0] == a.y.shape[0] && a.x.data != a.y.data);
+}
+
+void check(const HeadGateArgs& a) {
+    EXL3_CHECK(is_f32(a.x, 3) && is_f32(a.gate, 3) && a.gate.shape[0] == a.x.shape[0] &&
+               a.gate.shape[1] == a.x.shape[1]);
+    EXL3_CHECK(a.gate.shape[2] == 1 || a.gate.shape[2] == a.x.shape[2]);
 }
 
 void check(const Exl3RepackArgs& a) {

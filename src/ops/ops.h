@@ -7,6 +7,7 @@
 #include "ops/exl3.h"
 #include "ops/gemm.h"
 #include "ops/linear.h"
+#include "ops/moe.h"
 #include "ops/norm.h"
 #include "ops/rope.h"
 

@@ -267,7 +267,7 @@ private:
         tell(fmt::format("layer {}: quantizing", i), i);
         std::vector<QuantizedTensor> done = quantize_all(linears_of(spec, spec_.hidden), tap);
         work_->save(part(i), done);
-        replace(block, std::move(done));
+        replace(block, done);
         tell(fmt::format("layer {}: continuing through the quantized layer", i), i);
         forward_rows(block, i, nullptr);
         if (Clock::now() - last_save_ > kStateInterval) {
@@ -325,7 +325,7 @@ private:
                     if (!std::isfinite(v))
                         throw Error(Errc::invalid_file, source_.where((l.key / "weight").str()),
                                     fmt::format("element ({}, {}) is not finite", j, i));
-                    w[static_cast<size_t>(i * n + j)] = v;
+                    w[static_cast<size_t>(i * n + j)] = v / l.divisor;
                 }
         }
         QuantResult r = quantize_linear(s_, dense(w.data(), DType::f32, {k, n}), &hessian, params);
@@ -343,11 +343,15 @@ private:
         return t;
     }
 
-    void replace(Block& block, std::vector<QuantizedTensor> tensors) {
+    void replace(Block& block, const std::vector<QuantizedTensor>& tensors) {
+        std::map<std::string, const QuantizedTensor*> by_key;
+        for (const QuantizedTensor& t : tensors) by_key[t.key.str()] = &t;
         block.each_linear([&](LinearSlot& slot) {
-            for (const QuantizedTensor& t : tensors)
-                if (t.key.str() == slot.spec.key.str())
-                    slot.linear = make_exl3_linear(s_, t.matrix, slot.spec.in, slot.spec.out);
+            const auto t = by_key.find(slot.spec.key.str());
+            if (t == by_key.end()) return;
+            Exl3Matrix m = t->second->matrix;
+            undo_divisor(m, slot.spec);
+            slot.linear = make_exl3_linear(s_, m, slot.spec.in, slot.spec.out);
         });
     }
 

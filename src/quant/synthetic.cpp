@@ -129,10 +129,13 @@ private:
         for (const auto* n :
              {&block.mixer_norm, &block.mixer_post_norm, &block.mlp_norm, &block.mlp_post_norm})
             if (*n) norm(**n, hidden);
-        if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
-            if (attention->q_norm) norm(*attention->q_norm, attention->head_dim);
-            if (attention->k_norm) norm(*attention->k_norm, attention->head_dim);
+        if (const auto* a = std::get_if<AttentionSpec>(&block.mixer)) {
+            if (a->q_norm) norm(*a->q_norm, a->head_dim);
+            if (a->k_norm) norm(*a->k_norm, a->head_dim);
         }
+        if (const auto* m = std::get_if<MoeSpec>(&block.mlp))
+            plain((m->router.key / "weight").str(), {m->router.experts, hidden}, "uniform",
+                  uniform());
         for (const LinearSpec& l : linears_of(block, hidden)) matrix(l, o_.bits);
     }
 

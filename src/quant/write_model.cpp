@@ -88,10 +88,16 @@ std::set<std::string> replaced_by(const ModelSpec& spec) {
              {"weight", "bias", "weight_scale", "weight_scale_inv", "input_scale"})
             names.insert((key / suffix).str());
     };
+    // Stacked tensors without a dot before "weight", with the same companions.
+    const auto add_bare = [&](const Key& key) {
+        for (const char* suffix :
+             {"", "_bias", "_scale", "_scale_inv", "_input_scale", "_blocks", "_scales"})
+            names.insert(key.str() + suffix);
+    };
     for (const BlockSpec& block : spec.blocks)
         for (const LinearSpec& l : linears_of(block, spec.hidden)) {
             add(l.key);
-            if (!l.fused.empty()) add(l.fused);
+            if (!l.fused.empty()) l.bare ? add_bare(l.fused) : add(l.fused);
         }
     add(spec.head.key);
     // A tied model keeps its embedding beside the new head.

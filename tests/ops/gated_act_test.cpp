@@ -77,4 +77,36 @@ TEST(GatedAct, ExtremeInputsStayInRange) {
         }
 }
 
+TEST(GatedAct, LimitsAndActivationsWithNumbers) {
+    for (const Act act : {Act::silu, Act::oai, Act::xielu})
+        for (const ActClamp clamp : {ActClamp::before, ActClamp::after})
+            for (const float limit : {0.0f, 1.5f})
+                expect_same_on_all_devices({.rtol = 1e-6}, [&](Stream& s, Arena& a) {
+                    const View y = a.zeros({3, 517});
+                    ops::gated_act(s, {.gate = a.normal({3, 517}, DType::f32, 4),
+                                       .up = a.normal({3, 517}, DType::f32, 4),
+                                       .y = y,
+                                       .act = act,
+                                       .limit = limit,
+                                       .clamp = clamp,
+                                       .xielu = {.positive = 0.8f, .negative = 1.3f}});
+                    return y;
+                });
+}
+
+// gpt-oss: (up + 1) gate sigmoid(1.702 gate) with gate cut above and up on both sides.
+TEST(GatedAct, OaiCutsAsGptOssDoes) {
+    const auto device = ref::open();
+    const auto s = device->make_stream();
+    float gate[2] = {9, -3}, up[2] = {-9, 2}, y[2];
+    const Shape shape = {1, 2};
+    ops::gated_act(*s, {.gate = dense(gate, DType::f32, shape),
+                        .up = dense(up, DType::f32, shape),
+                        .y = dense(y, DType::f32, shape),
+                        .act = Act::oai,
+                        .limit = 7});
+    EXPECT_NEAR(y[0], -6 * 7 / (1 + std::exp(-1.702 * 7)), 1e-4);
+    EXPECT_NEAR(y[1], 3 * -3 / (1 + std::exp(1.702 * 3)), 1e-5);
+}
+
 }  // namespace exl3::test
