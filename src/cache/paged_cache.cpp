@@ -60,6 +60,25 @@ PagedCache::PagedCache(Device& device, const KvLayout& layout, int pages, KvBits
     }
 }
 
+void PagedCache::copy_page(Stream& s, int from, int to, int tokens) const {
+    const auto copy = [&](const Tensor& t) {
+        if (!t) return;
+        const int64_t row = t.view.shape[2] * t.view.shape[3];  // elements of one token
+        const auto rows = [&](int page) {
+            auto* data =
+                static_cast<std::byte*>(t.view.data) +
+                int64_t{page} * kPageTokens * row * static_cast<int64_t>(size_of(t.view.dtype));
+            return dense(data, t.view.dtype, {1, tokens * row});
+        };
+        s.copy(rows(from), rows(to));
+    };
+    for (const auto* planes : {&k_, &v_})
+        for (const Plane& p : *planes) {
+            copy(p.data);
+            copy(p.scale);
+        }
+}
+
 KvView PagedCache::layer(int i) const {
     const Plane &k = k_[static_cast<size_t>(i)], &v = v_[static_cast<size_t>(i)];
     return {.k = k.data.view, .v = v.data.view, .k_scale = k.scale.view, .v_scale = v.scale.view};

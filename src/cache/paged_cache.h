@@ -32,6 +32,8 @@ public:
     PagedCache(Device& device, const KvLayout& layout, int pages, KvBits bits = {});
     KvView layer(int i) const;  ///< empty views for a layer that keeps nothing
     int pages() const { return pages_; }
+    /// Copies the first `tokens` tokens of one page to another, in every layer.
+    void copy_page(Stream& s, int from, int to, int tokens) const;
 
 private:
     int pages_ = 0;

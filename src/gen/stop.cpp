@@ -63,7 +63,35 @@ int StopMatcher::step(int node, char byte) const {
     }
 }
 
+// Forgets the first bytes of the held text, which are final.
+std::string StopMatcher::release(size_t bytes) {
+    std::string out = held_.substr(0, bytes);
+    held_.erase(0, bytes);
+    return out;
+}
+
 std::string StopMatcher::push(std::string_view piece) {
+    return release(scan(piece));
+}
+
+size_t StopMatcher::advance(std::string_view piece) {
+    const size_t final = scan(piece);
+    held_.erase(0, final);
+    return final;
+}
+
+std::string StopMatcher::finish() {
+    return release(settle());
+}
+
+size_t StopMatcher::finish_count() {
+    const size_t final = settle();
+    held_.erase(0, final);
+    return final;
+}
+
+// Takes a piece and returns how much of the held text is final.
+size_t StopMatcher::scan(std::string_view piece) {
     EXL3_CHECK(!stopped_, "text after a stop string");
     size_t end = held_.size();
     held_ += piece;
@@ -76,27 +104,23 @@ std::string StopMatcher::push(std::string_view piece) {
         if (open_match_ != kNone && end - n.depth >= open_match_) return stop_at(open_match_);
     }
     const size_t safe = std::min(open_match_, end - nodes_[static_cast<size_t>(node_)].depth);
-    std::string out = held_.substr(0, safe);
-    held_.erase(0, safe);
     if (open_match_ != kNone) open_match_ -= safe;
-    return out;
+    return safe;
 }
 
-std::string StopMatcher::finish() {
-    if (stopped_) return {};
+// Decides what is left open, and returns how much of the held text is final.
+size_t StopMatcher::settle() {
+    if (stopped_) return 0;
     if (open_match_ != kNone) return stop_at(open_match_);
-    return std::exchange(held_, {});
+    return held_.size();
 }
 
-std::string StopMatcher::stop_at(size_t start) {
+size_t StopMatcher::stop_at(size_t start) {
     stopped_ = true;
     for (const std::string& text : conditions_.strings)
         if (text.size() > matched_.size() && held_.compare(start, text.size(), text) == 0)
             matched_ = text;
-    const size_t end = conditions_.keep_string ? start + matched_.size() : start;
-    std::string out = held_.substr(0, end);
-    held_.erase(0, end);
-    return out;
+    return conditions_.keep_string ? start + matched_.size() : start;
 }
 
 }  // namespace exl3

@@ -34,9 +34,12 @@ public:
     /// Takes the next piece of output (valid UTF-8 as a whole) and returns the text that is now
     /// final. Must not be called once stopped().
     std::string push(std::string_view piece);
+    /// The same for a caller that keeps the text itself: returns how many bytes more are final.
+    size_t advance(std::string_view piece);
     /// No more text will come (stop token, token limit, cancel): decides what was left open and
     /// returns the rest of the output. May still find a stop string; then stopped() holds.
     std::string finish();
+    size_t finish_count();  ///< as advance() is to push()
 
     bool stopped() const { return stopped_; }
     /// The stop string that ended the output; empty unless stopped().
@@ -57,7 +60,10 @@ private:
     void build();
     int child(int node, char byte) const;
     int step(int node, char byte) const;
-    std::string stop_at(size_t start);
+    size_t scan(std::string_view piece);
+    size_t settle();
+    size_t stop_at(size_t start);
+    std::string release(size_t bytes);
 
     StopConditions conditions_;
     std::vector<Node> nodes_;

@@ -137,11 +137,18 @@ StreamDecoder::~StreamDecoder() = default;
 StreamDecoder::StreamDecoder(StreamDecoder&&) noexcept = default;
 StreamDecoder& StreamDecoder::operator=(StreamDecoder&&) noexcept = default;
 
-std::string StreamDecoder::push(int32_t id) {
+void StreamDecoder::push(int32_t id, std::string& out) {
     const Tokenizer::Impl& impl = *state_->tokenizer.impl_;
-    if (state_->skip_special && impl.is_special(id)) return {};
+    if (state_->skip_special && impl.is_special(id)) return;
     if (const auto token = impl.token(id)) state_->run.push(*token);
-    return std::exchange(state_->out, {});
+    out += state_->out;
+    state_->out.clear();
+}
+
+std::string StreamDecoder::push(int32_t id) {
+    std::string out;
+    push(id, out);
+    return out;
 }
 
 std::string StreamDecoder::flush() {

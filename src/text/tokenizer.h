@@ -93,8 +93,9 @@ public:
     ~StreamDecoder();
     StreamDecoder(StreamDecoder&&) noexcept;
     StreamDecoder& operator=(StreamDecoder&&) noexcept;
-    std::string push(int32_t id);  ///< new text, may be empty
-    std::string flush();           ///< what is held back; the decoder must then not be used again
+    std::string push(int32_t id);             ///< new text, may be empty
+    void push(int32_t id, std::string& out);  ///< the same, appended
+    std::string flush();  ///< what is held back; the decoder must then not be used again
 
 private:
     struct State;

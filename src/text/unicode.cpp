@@ -91,4 +91,9 @@ bool is_word(char32_t c) {
            c == 0x200D;
 }
 
+char32_t lower(char32_t c) {
+    if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+    return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+}
+
 }  // namespace exl3::text

@@ -82,6 +82,9 @@ inline bool is_space(char32_t c) {
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+/// Simple lower-casing: one code point to one.
+char32_t lower(char32_t c);
+
 /// \w of Unicode regular expressions: Alphabetic, marks, decimal digits, connectors, joiners.
 bool is_word(char32_t c);
 
