@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
+#include "grammar/lark.h"
 #include "grammar/mask_cache.h"
 #include "grammar/regex.h"
 
@@ -39,6 +40,13 @@ std::shared_ptr<Constraint> Constraint::gbnf(std::string_view grammar,
                                              std::shared_ptr<const TokenTrie> trie) {
     Rules rules;
     const auto root = parse_gbnf(rules, grammar);
+    return of(rules, root, std::move(trie));
+}
+
+std::shared_ptr<Constraint> Constraint::lark(std::string_view grammar,
+                                             std::shared_ptr<const TokenTrie> trie) {
+    Rules rules;
+    const auto root = parse_lark(rules, grammar);
     return of(rules, root, std::move(trie));
 }
 

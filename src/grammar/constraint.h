@@ -22,6 +22,9 @@ public:
     /// A grammar of rules `name ::= ...` whose first is `root`.
     static std::shared_ptr<Constraint> gbnf(std::string_view grammar,
                                             std::shared_ptr<const TokenTrie> trie);
+    /// A grammar in Lark's notation whose first rule is `start`.
+    static std::shared_ptr<Constraint> lark(std::string_view grammar,
+                                            std::shared_ptr<const TokenTrie> trie);
     /// JSON that a schema accepts (docs/grammars.md lists the keywords).
     static std::shared_ptr<Constraint> json_schema(const Json& schema,
                                                    std::shared_ptr<const TokenTrie> trie);

@@ -15,6 +15,12 @@ Rules::Expr Rules::text(std::string_view bytes) {
     return add(std::move(n));
 }
 
+std::string Rules::special_bytes(int32_t id) {
+    std::string bytes = "\xff";
+    for (int i = 3; i >= 0; --i) bytes += static_cast<char>((id >> (7 * i)) & 0x7f);
+    return bytes;
+}
+
 Rules::Expr Rules::one_of(const std::vector<std::string>& texts) {
     Node n{.kind = Kind::one_of};
     n.texts = texts;

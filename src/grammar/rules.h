@@ -17,9 +17,13 @@ public:
     using Rule = int;
     static constexpr int kNoLimit = -1;
 
-    Expr empty() { return sequence({}); }                ///< the empty text
-    Expr never() { return any_of({}); }                  ///< no text at all
-    Expr text(std::string_view bytes);                   ///< exactly these bytes
+    Expr empty() { return sequence({}); }  ///< the empty text
+    Expr never() { return any_of({}); }    ///< no text at all
+    Expr text(std::string_view bytes);     ///< exactly these bytes
+    /// One special token, which no text spells: a tag such as <|channel|>.
+    Expr token(int32_t id) { return text(special_bytes(id)); }
+    /// What stands for a special token in a TokenTrie: bytes that are no UTF-8.
+    static std::string special_bytes(int32_t id);
     Expr one_of(const std::vector<std::string>& texts);  ///< one of many texts
     Expr chars(CharSet set);                             ///< one character of a set
     Expr sequence(std::vector<Expr> parts);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "grammar/rules.h"
 
 namespace exl3 {
 
@@ -50,7 +51,8 @@ std::shared_ptr<const TokenTrie> TokenTrie::of(const Tokenizer& tokenizer,
                                                std::vector<int32_t> ends) {
     std::vector<std::string> bytes(static_cast<size_t>(tokenizer.vocab_size()));
     for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
-        if (!tokenizer.is_special(id)) bytes[static_cast<size_t>(id)] = tokenizer.bytes_of(id);
+        bytes[static_cast<size_t>(id)] =
+            tokenizer.is_special(id) ? Rules::special_bytes(id) : tokenizer.bytes_of(id);
     return std::make_shared<const TokenTrie>(std::move(bytes), std::move(ends));
 }
 

@@ -13,10 +13,11 @@ namespace exl3 {
 /// so that walking it is a scan and leaving a branch is one jump.
 class TokenTrie {
 public:
-    /// @param bytes  of each token id; tokens without bytes (special ones) are not in the tree
+    /// @param bytes  of each token id; tokens without bytes are not in the tree
     /// @param ends   ids that end a text
     TokenTrie(std::vector<std::string> bytes, std::vector<int32_t> ends);
-    /// The ordinary tokens of a tokenizer.
+    /// The tokens of a tokenizer. Special ones that do not end a text stand under
+    /// Rules::special_bytes: only a grammar that asks for them by id allows them.
     static std::shared_ptr<const TokenTrie> of(const Tokenizer& tokenizer,
                                                std::vector<int32_t> ends);
 
@@ -32,7 +33,7 @@ public:
         return std::span(token_ids_)
             .subspan(static_cast<size_t>(n.tokens), static_cast<size_t>(n.count));
     }
-    const std::string& bytes_of(int32_t token) const;  ///< empty: not an ordinary token
+    const std::string& bytes_of(int32_t token) const;  ///< empty: not in the tree
     const std::vector<int32_t>& ends() const { return ends_; }
     bool ends_text(int32_t token) const;
     int tokens() const { return static_cast<int>(bytes_.size()); }  ///< ids, special ones included

@@ -170,6 +170,50 @@ TEST(Grammar, GbnfErrorsHaveAPlace) {
     expect_error([] { gbnf("root = \"a\""); }, "needed '::='");
 }
 
+TEST(Grammar, LarkTakesItsLanguage) {
+    const auto lark = [](const std::string& text) {
+        return Constraint::lark(text, small_vocabulary());
+    };
+    const auto c = lark(R"lark(
+// calls
+?start: call (";" call)* -> program
+call: NAME "(" [args] ")"
+args: value ("," value)~0..2
+value: SIGNED_INT | "on"i | /"[^"\/]*"/ | "a".."f"~2
+NAME.2: /[a-z]+/
+     | "_"
+%import common.SIGNED_INT
+%import common.WS
+%ignore WS
+)lark");
+    for (const char* good :
+         {"f()", "f ( 1 , -2,3 ) ; g(ON)", "_(\"x y\")", "run(ce)", "a();\n b()"})
+        EXPECT_TRUE(matches(c, good)) << good;
+    for (const char* bad : {"f(", "F()", "f(1,2,3,4)", "f(1 2)", "r un()", "f(\"a/b\")", "run(cg)"})
+        EXPECT_FALSE(matches(c, bad)) << bad;
+    expect_error([&] { lark("start: thing"); }, "'thing' is used and not defined");
+    expect_error([&] { lark("rule: \"a\""); }, "no rule 'start'");
+    expect_error([&] { lark("start: \"a\n"); }, "line 1");
+    expect_error([&] { lark("%declare X\nstart: \"a\""); }, "directive");
+    expect_error([&] { lark("%import common.NOPE\nstart: NOPE"); }, "common.NOPE");
+}
+
+// A tag that the vocabulary has as a special token: only its id passes, never its spelling.
+TEST(Grammar, SpecialTokensAreAskedForById) {
+    auto tokens = std::vector<std::string>{"<", "x", ">", "<x>", Rules::special_bytes(4), ""};
+    const auto trie = std::make_shared<const TokenTrie>(tokens, std::vector<int32_t>{5});
+    Rules rules;
+    const auto root = rules.add_rule(
+        "root", rules.sequence({rules.token(4), rules.repeat(rules.chars(CharSet::all()), 0)}));
+    ConstraintState state(Constraint::of(rules, root, trie));
+    TokenMask mask;
+    state.mask(mask);
+    EXPECT_EQ(allowed(mask, trie->tokens()), std::vector<int32_t>{4});
+    ASSERT_TRUE(state.accept(4));
+    state.mask(mask);
+    EXPECT_EQ(allowed(mask, trie->tokens()), (std::vector<int32_t>{0, 1, 2, 3, 5}));
+}
+
 TEST(Grammar, ChoicesShareBeginnings) {
     const auto c = Constraint::choices({"ab", "abc", "xyz", ""}, small_vocabulary());
     for (const char* good : {"ab", "abc", "xyz", ""}) EXPECT_TRUE(matches(c, good)) << good;
