@@ -1,6 +1,7 @@
 #include "cli/app.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <new>
 
@@ -32,8 +33,14 @@ void add_log_level(Command& command) {
     for (Command& c : command.below()) add_log_level(c);
 }
 
+// "import_gguf", as C++ names it, to "import-gguf".
+std::string as_typed(std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+}
+
 void add_commands(Command& program) {
-#define EXL3_COMMAND(name, help) add_##name(program.add(#name, help));
+#define EXL3_COMMAND(name, help) add_##name(program.add(as_typed(#name), help));
 #include "cli/commands.def"
 #undef EXL3_COMMAND
     add_log_level(program);
