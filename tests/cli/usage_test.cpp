@@ -23,11 +23,18 @@ TEST(Usage, VersionAndHelpSucceedOnStdout) {
 
     const Finished help = exl3({"--help"});
     EXPECT_EQ(help.status, 0);
-#define EXL3_COMMAND(name, text)                               \
-    EXPECT_NE(help.out.find("\n  " #name), std::string::npos); \
-    EXPECT_EQ(exl3({#name, "--help"}).status, 0) << #name;
+    std::vector<std::string> names = {
+#define EXL3_COMMAND(name, text) #name,
 #include "cli/commands.def"
 #undef EXL3_COMMAND
+    };
+    for (std::string& name : names) {
+        std::replace(name.begin(), name.end(), '_', '-');
+        EXPECT_NE(help.out.find("\n  " + name), std::string::npos) << name;
+        const Finished own = exl3({name, "--help"});
+        EXPECT_EQ(own.status, 0) << name;
+        EXPECT_NE(own.out.find("Usage: exl3 " + name), std::string::npos) << own.out;
+    }
 }
 
 TEST(Usage, MistakesExitWith2AndOneLine) {
