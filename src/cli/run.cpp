@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/constraint_flags.h"
 #include "cli/input.h"
 #include "cli/open_model.h"
 #include "cli/output.h"
@@ -22,6 +23,7 @@ struct RunOptions {
     std::vector<std::string> stop;
     SamplerFlags sampler;
     KvBits kv_bits;
+    ConstraintFlags constraint;
     DeviceFlags device;
 };
 
@@ -68,6 +70,8 @@ void run(const RunOptions& o) {
     if (!o.ignore_eos)
         request.stop.tokens =
             end_tokens(checkpoint.config(), checkpoint.generation_config(), tokenizer);
+    request.constraint = o.constraint.make(
+        tokenizer, end_tokens(checkpoint.config(), checkpoint.generation_config(), tokenizer));
     if (request.prompt.empty())
         throw Error(Errc::invalid_argument, {},
                     "-p: found a prompt without tokens, needed at least one");
@@ -104,6 +108,7 @@ void add_run(Command& command) {
     app.add_flag("--ignore-eos", o.ignore_eos, "End tokens do not end the text");
     app.add_flag("--keep-special", o.keep_special, "Show special tokens in the text");
     add_sampler_flags(command, o.sampler);
+    add_constraint_flags(command, o.constraint);
     add_kv_bits_flag(command, o.kv_bits);
     add_json_flag(command, o.json);
     add_device_flags(command, o.device);

@@ -56,12 +56,14 @@ private:
     const std::function<void(std::string_view)>& on_text_;
 };
 
-int32_t draw(const Sampler& sampler, std::span<const float> logits, SamplerState& state) {
-    const SampleResult r = sampler.sample(logits, state);
+int32_t draw(const Sampler& sampler, std::span<const float> logits, SamplerState& state,
+             TokenConstraint* constraint) {
+    const SampleResult r = sampler.sample(logits, state, constraint ? constraint->mask() : nullptr);
     if (r.status != SampleStatus::ok)
         throw Error(Errc::invalid_argument, {},
                     fmt::format("token {}: {}", state.position, describe(r.status)));
     state.accept(r.token);
+    if (constraint) constraint->accept(r.token);
     return r.token;
 }
 
@@ -83,6 +85,7 @@ std::string_view name_of(CompletionEnd end) {
         case CompletionEnd::max_new_tokens: return "max_new_tokens";
         case CompletionEnd::stop_token: return "stop_token";
         case CompletionEnd::stop_string: return "stop_string";
+        case CompletionEnd::constraint: return "constraint";
         case CompletionEnd::cancelled: return "cancelled";
     }
     return "";
@@ -149,9 +152,13 @@ Completion complete(TextSession& session, const Tokenizer& tokenizer, const Samp
             c.end = CompletionEnd::cancelled;
             break;
         }
-        const int32_t token = draw(sampler, session.logits(), state);
+        const int32_t token = draw(sampler, session.logits(), state, request.constraint.get());
         ++c.new_tokens;
         if (writer.push(token, c)) break;
+        if (request.constraint && request.constraint->finished()) {
+            c.end = CompletionEnd::constraint;
+            break;
+        }
         if (c.new_tokens < request.max_new_tokens) session.feed({&token, 1});
     }
     c.decode_seconds = seconds_since(start);

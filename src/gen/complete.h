@@ -2,12 +2,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gen/session.h"
 #include "gen/stop.h"
+#include "sample/constraint.h"
 #include "sample/sampler.h"
 #include "text/tokenizer.h"
 
@@ -20,11 +22,18 @@ struct CompletionRequest {
     StopConditions stop;           ///< end tokens and stop strings
     bool keep_special = false;     ///< special tokens appear in the text
     uint64_t seed = 0;
-    KvBits kv_bits{};                           ///< of the cache, where the request brings its own
-    const std::atomic<bool>* cancel = nullptr;  ///< set: the text ends at the next step
+    KvBits kv_bits{};  ///< of the cache, where the request brings its own
+    std::shared_ptr<TokenConstraint> constraint;  ///< what the text must look like; null: anything
+    const std::atomic<bool>* cancel = nullptr;    ///< set: the text ends at the next step
 };
 
-enum class CompletionEnd : uint8_t { max_new_tokens, stop_token, stop_string, cancelled };
+enum class CompletionEnd : uint8_t {
+    max_new_tokens,
+    stop_token,
+    stop_string,
+    constraint,  ///< nothing may follow
+    cancelled
+};
 /// "max_new_tokens", "stop_token", ...
 std::string_view name_of(CompletionEnd end);
 

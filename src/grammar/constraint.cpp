@@ -24,6 +24,10 @@ Constraint::Constraint(const Rules& rules, Rules::Rule root, std::shared_ptr<con
     : impl_(std::make_unique<Impl>(rules, root, std::move(trie))) {}
 Constraint::~Constraint() = default;
 
+const TokenTrie& Constraint::trie() const {
+    return *impl_->trie;
+}
+
 std::shared_ptr<Constraint> Constraint::of(const Rules& rules, Rules::Rule root,
                                            std::shared_ptr<const TokenTrie> trie) {
     return std::shared_ptr<Constraint>(new Constraint(rules, root, std::move(trie)));

@@ -36,6 +36,7 @@ public:
     static std::shared_ptr<Constraint> of(const Rules& rules, Rules::Rule root,
                                           std::shared_ptr<const TokenTrie> trie);
     ~Constraint();
+    const TokenTrie& trie() const;
 
 private:
     friend class ConstraintState;

@@ -41,6 +41,7 @@ TokenTrie::TokenTrie(std::vector<std::string> bytes, std::vector<int32_t> ends)
         }
         ++nodes_[static_cast<size_t>(path.back())].count;
         token_ids_.push_back(id);
+        if (text.find_first_not_of(" \n\r\t") == std::string::npos) spaces_.push_back(id);
         last = text;
     }
     for (const int32_t n : path)

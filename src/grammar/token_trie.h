@@ -36,6 +36,7 @@ public:
     const std::string& bytes_of(int32_t token) const;  ///< empty: not in the tree
     const std::vector<int32_t>& ends() const { return ends_; }
     bool ends_text(int32_t token) const;
+    const std::vector<int32_t>& spaces() const { return spaces_; }  ///< of white space only
     int tokens() const { return static_cast<int>(bytes_.size()); }  ///< ids, special ones included
     int longest() const { return longest_; }                        ///< bytes of a token
 
@@ -43,7 +44,7 @@ private:
     std::vector<Node> nodes_;
     std::vector<int32_t> token_ids_;
     std::vector<std::string> bytes_;
-    std::vector<int32_t> ends_;
+    std::vector<int32_t> ends_, spaces_;
     int longest_ = 0;
 };
 

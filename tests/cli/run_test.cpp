@@ -109,5 +109,24 @@ TEST(Run, AReaderThatGoesAwayEndsIt) {
     EXPECT_NE(f.err.find("error: stdout"), std::string::npos) << f.err;
 }
 
+TEST(Run, AnswersInTheFormThatIsAskedFor) {
+    const Json d =
+        exl3(run_args({"-n", "80", "--json", "--json-schema",
+                       R"({"type": "object", "properties": {"mood": {"enum": ["glad", "sad"]},
+                                      "age": {"type": "integer", "minimum": 1, "maximum": 99}}, "required": ["mood", "age"]})"}))
+            .json();
+    EXPECT_EQ(d.at("stop_reason"), "constraint");
+    const Json answer = parse_json(d.at("text").get<std::string>(), "answer").value();
+    EXPECT_TRUE(answer.at("mood") == "glad" || answer.at("mood") == "sad");
+    EXPECT_LE(answer.at("age").get<int>(), 99);
+    EXPECT_EQ(exl3(run_args({"-n", "9", "--regex", "ab+c", "--seed", "1"})).out.substr(0, 2), "ab");
+    EXPECT_EQ(exl3(run_args({"--grammar", "root ::= \"yes\""})).out, "yes");
+    EXPECT_EQ(exl3(run_args({"--grammar", "start: \"no\""})).out, "no");
+    const Finished bad = exl3(run_args({"--json-schema", R"({"not": {}})"}));
+    EXPECT_EQ(bad.status, 1);
+    EXPECT_NE(bad.err.find("keyword 'not' is not supported"), std::string::npos) << bad.err;
+    EXPECT_EQ(exl3(run_args({"--regex", "a", "--grammar", "start: \"b\""})).status, 2);
+}
+
 }  // namespace
 }  // namespace exl3::test

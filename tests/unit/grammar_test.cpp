@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "grammar/gbnf.h"
+#include "grammar/grammar_constraint.h"
 #include "grammar/regex.h"
 #include "support/constrained.h"
 
@@ -270,6 +271,70 @@ TEST(Grammar, LargeRepetitionsAreCounted) {
     EXPECT_FALSE(state.accept_text(std::string(199001, 'a')));
     EXPECT_TRUE(state.accept_text(std::string(199000, 'a')));
     EXPECT_TRUE(state.must_end());
+}
+
+TEST(GrammarConstraint, BeginsAfterItsStart) {
+    const auto trie = small_vocabulary();
+    const auto id_of = [&](const std::string& bytes) {
+        for (int32_t id = trie->tokens() - 1; id >= 0; --id)
+            if (trie->bytes_of(id) == bytes) return id;
+        return -1;
+    };
+    GrammarConstraint c(Constraint::choices({"ab", "abc"}, trie), {.text = "a.com"});
+    for (const char* free : {"hello", "na", ".com"}) {
+        EXPECT_EQ(c.mask(), nullptr) << free;
+        c.accept(id_of(free));
+    }
+    const auto now = [&] { return allowed(*c.mask(), trie->tokens()); };
+    ASSERT_NE(c.mask(), nullptr);
+    EXPECT_TRUE(c.mask()->allows(id_of("  ")) && c.mask()->allows(id_of("abc")));
+    c.accept(id_of("\n"));
+    c.accept('a');
+    EXPECT_FALSE(c.mask()->allows(id_of("\n")));
+    c.accept('b');
+    EXPECT_EQ(now(), (std::vector<int32_t>{'c', trie->ends().front()}));
+    c.accept('c');
+    EXPECT_TRUE(c.finished());
+    c.rewind(1);
+    EXPECT_FALSE(c.finished());
+    c.accept('x');  // not allowed
+    EXPECT_TRUE(c.finished());
+    EXPECT_EQ(now(), std::vector<int32_t>{trie->ends().front()});
+    c.rewind(5);  // x, b, a, the line end and the start
+    EXPECT_EQ(c.mask(), nullptr);
+    c.accept(id_of("a"));
+    EXPECT_EQ(c.mask(), nullptr);
+}
+
+// Whatever is taken back, what is left behaves as if nothing else had been.
+TEST(GrammarConstraint, RewindingLeavesNoTrace) {
+    const auto trie = small_vocabulary();
+    const auto compiled = Constraint::json_object(trie);
+    Random random(3);
+    GrammarConstraint c(compiled, {.tokens = {'#'}});
+    std::vector<int32_t> tokens;
+    for (int step = 0; step < 400; ++step) {
+        if (random.below(3) == 0 && !tokens.empty()) {
+            const size_t n = 1 + random.below(std::min<size_t>(tokens.size(), 6));
+            tokens.resize(tokens.size() - n);
+            c.rewind(n);
+        } else {
+            const TokenMask* mask = c.mask();
+            const auto ids =
+                mask ? allowed(*mask, trie->tokens()) : std::vector<int32_t>{'#', 'a', 'b', 'c'};
+            const int32_t id = random.below(20) == 0 ? 'z' : ids[random.below(ids.size())];
+            tokens.push_back(id);
+            c.accept(id);
+        }
+        GrammarConstraint fresh(compiled, {.tokens = {'#'}});
+        for (const int32_t id : tokens) fresh.accept(id);
+        ASSERT_EQ(fresh.finished(), c.finished());
+        const TokenMask *a = fresh.mask(), *b = c.mask();
+        ASSERT_EQ(a == nullptr, b == nullptr);
+        if (a) {
+            ASSERT_EQ(a->words, b->words);
+        }
+    }
 }
 
 }  // namespace exl3::test
