@@ -92,10 +92,11 @@ public:
 
     void talk() {
         if (lines_.interactive()) print("/help shows what there is besides talking.\n");
-        for (std::string text; read_message(text);) {
+        bool one_line = true;
+        for (std::string text; read_message(text, one_line);) {
             // A mistake ends its message, not the conversation.
             try {
-                if (text.starts_with('/')) {
+                if (one_line && text.starts_with('/')) {
                     if (!command(text)) return;
                 } else if (!text.empty()) {
                     conversation_.add_user(text);
@@ -109,10 +110,12 @@ public:
     }
 
 private:
-    // One message, which may be several lines. False at the end of input.
-    bool read_message(std::string& text) {
+    // One message, which may be several lines; a single line may be a command instead. False at the
+    // end of input.
+    bool read_message(std::string& text, bool& one_line) {
         text.clear();
-        bool block = false;
+        one_line = true;
+        bool block = false, first = true;
         for (std::string line;;) {
             const auto status = lines_.read(text.empty() && !block ? "> " : ". ", line);
             if (status == LineEditor::Status::end) {
@@ -121,15 +124,17 @@ private:
             }
             if (status == LineEditor::Status::interrupted) {
                 text.clear();
-                block = false;
+                block = false, first = one_line = true;
                 continue;
             }
             if (line == "\"\"\"") {
                 if (block) return true;
-                block = true;
+                block = true, one_line = false;
             } else if (block) {
-                text += (text.empty() ? "" : "\n") + line;
+                text += (first ? "" : "\n") + line;
+                first = false;
             } else if (line.ends_with('\\')) {
+                one_line = false;
                 text += line.substr(0, line.size() - 1) + "\n";
             } else {
                 text += line;

@@ -26,7 +26,9 @@ struct LineEditor::State {
     bool interrupted = false;
 
     State() {
-        std::setlocale(LC_CTYPE, "");  // libedit counts columns of multibyte characters by it
+        // libedit counts columns of multibyte characters by the locale. Where none is set, as in
+        // containers, what is typed is UTF-8 all the same.
+        if (!std::setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
         edit = el_init("exl3", stdin, stdout, stderr);
         history = history_init();
         HistEvent event;
@@ -82,13 +84,16 @@ struct LineEditor::State {
 
 LineEditor::LineEditor() {
     const char* terminal = std::getenv("TERM");
-    if (::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO) && terminal &&
-        std::string_view(terminal) != "dumb")
+    terminal_ = ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO);
+    if (terminal_ && terminal && std::string_view(terminal) != "dumb")
         state_ = std::make_unique<State>();
 }
 
 LineEditor::Status LineEditor::read(const std::string& prompt, std::string& line) {
-    if (!state_) return read_plain(line);
+    if (!state_) {
+        show_plain(prompt);
+        return read_plain(line);
+    }
     state_->prompt = prompt;
     state_->interrupted = false;
     int count = 0;
@@ -112,15 +117,22 @@ LineEditor::Status LineEditor::read(const std::string& prompt, std::string& line
 
 struct LineEditor::State {};
 
-LineEditor::LineEditor() = default;
+LineEditor::LineEditor() : terminal_(::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO)) {}
 
-LineEditor::Status LineEditor::read(const std::string&, std::string& line) {
+LineEditor::Status LineEditor::read(const std::string& prompt, std::string& line) {
+    show_plain(prompt);
     return read_plain(line);
 }
 
 #endif
 
 LineEditor::~LineEditor() = default;
+
+void LineEditor::show_plain(const std::string& prompt) const {
+    if (!terminal_) return;
+    std::fputs(prompt.c_str(), stdout);
+    std::fflush(stdout);
+}
 
 LineEditor::Status LineEditor::read_plain(std::string& line) {
     for (;;) {

@@ -10,8 +10,10 @@ void Conversation::add(const char* role, std::string text) {
 
 void Conversation::set_system(std::string text) {
     if (!messages_.empty() && messages_.front().at("role") == "system") messages_.erase(0);
-    if (!text.empty())
-        messages_.insert(messages_.begin(), {{"role", "system"}, {"content", std::move(text)}});
+    if (text.empty()) return;
+    // Not as braces inside insert(), which would take them for a list of two elements.
+    const Json message = {{"role", "system"}, {"content", std::move(text)}};
+    messages_.insert(messages_.begin(), message);
 }
 
 void Conversation::add_assistant(std::string text, std::string reasoning) {

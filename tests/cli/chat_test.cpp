@@ -47,6 +47,24 @@ TEST(Chat, AnswersLinesFromAPipe) {
     EXPECT_EQ(loaded.out, second + "\n");
 }
 
+TEST(Chat, InstructionsAndLongMessagesReachTheModel) {
+    const TempFolder folder;
+    const std::string saved = (folder / "saved.json").string();
+    const Finished f =
+        exl3(chat_args(folder, {"--system", "Old."}),
+             "/system Be brief.\n\"\"\"\n\n/quit is\nno command here\n\"\"\"\n/save " + saved +
+                 "\n/reset\nagain\n/save " + saved + ".2\n");
+    ASSERT_EQ(f.status, 0) << f.err;
+    const Json messages = load_json(saved), after = load_json(saved + ".2");
+    ASSERT_EQ(messages.size(), 3u) << messages.dump();
+    EXPECT_EQ(messages[0].at("role"), "system");
+    EXPECT_EQ(messages[0].at("content"), "Be brief.");
+    EXPECT_EQ(messages[1].at("content"), "\n/quit is\nno command here");
+    ASSERT_EQ(after.size(), 3u) << after.dump();
+    EXPECT_EQ(after[0].at("content"), "Be brief.");
+    EXPECT_EQ(after[1].at("content"), "again");
+}
+
 TEST(Chat, MistakesDoNotEndIt) {
     const TempFolder folder;
     const Finished f =
