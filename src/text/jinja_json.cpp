@@ -77,7 +77,8 @@ public:
 private:
     void new_line() {
         if (!style_.indent) return;
-        rt_.check_size(static_cast<Int>(style_.indent->size()) * level_);
+        rt_.check_size(static_cast<Int>(out.size()) +
+                       static_cast<Int>(style_.indent->size()) * level_);
         out += '\n';
         for (int i = 0; i < level_; ++i) out += *style_.indent;
     }
