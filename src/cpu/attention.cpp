@@ -34,11 +34,29 @@ EXL3_ISA_END
 namespace exl3::cpu {
 namespace {
 
+struct TaskLists {
+    std::vector<AttentionTask> decode, prefill;
+    struct Cut {
+        int sequence, rows, chunks;
+        const float* records;
+    };
+    std::vector<Cut> cuts;  // sequences whose records are to be merged
+};
+
 // The tasks of one call. Cuts follow the batch alone, never the number of threads.
 class Tasks {
 public:
-    Tasks(const AttentionArgs& a, Workspace& workspace, int prefill_lanes)
-        : a_(a), workspace_(workspace), prefill_lanes_(prefill_lanes) {
+    // Fills `lists`, whose memory is used again from call to call.
+    Tasks(const AttentionArgs& a, Workspace& workspace, int prefill_lanes, TaskLists& lists)
+        : decode(lists.decode),
+          prefill(lists.prefill),
+          cuts(lists.cuts),
+          a_(a),
+          workspace_(workspace),
+          prefill_lanes_(prefill_lanes) {
+        decode.clear();
+        prefill.clear();
+        cuts.clear();
         const SequencesOnHost seq{a.seq};
         for (int s = 0; s < seq.count(); ++s) {
             const int rows = seq.end(s) - seq.begin(s);
@@ -51,12 +69,8 @@ public:
         }
     }
 
-    std::vector<AttentionTask> decode, prefill;
-    struct Cut {
-        int sequence, rows, chunks;
-        const float* records;
-    };
-    std::vector<Cut> cuts;  // sequences whose records are to be merged
+    std::vector<AttentionTask>&decode, &prefill;
+    std::vector<TaskLists::Cut>& cuts;
 
 private:
     int first_key(int position) const {
@@ -141,7 +155,8 @@ void attention(Stream& s, const AttentionArgs& a) {
     const auto scope = s.workspace().scope();
     const AttentionFinish finish = EXL3_ISA_PICK(s, attention_finish);
     const AttentionKernel decode = decode_kernel(s), prefill = prefill_kernel(s);
-    const Tasks tasks(a, s.workspace(), prefill.lanes);
+    static thread_local TaskLists lists;
+    const Tasks tasks(a, s.workspace(), prefill.lanes, lists);
     run(s, a, decode, finish, tasks.decode);
     run(s, a, prefill, finish, tasks.prefill);
 

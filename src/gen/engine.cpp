@@ -27,11 +27,30 @@ int pages_of(const GeneratorOptions& o) {
 }
 
 ForwardLimits forward_limits(const GeneratorOptions& o) {
+    const int written = o.max_jobs * (1 + o.max_drafts);
     return {.sequences = o.max_jobs,
-            .rows = std::max(o.step_tokens, o.chunk) + o.max_jobs,
-            .logit_rows = o.max_jobs,
+            .rows = std::max(o.step_tokens, o.chunk) + written,
+            .logit_rows = written,
             .pages = pages_of(o),
             .rope_length = o.max_context > 0 ? o.max_context : o.cache_tokens};
+}
+
+std::unique_ptr<StateStore> state_store(Stream& s, const StateLayout& layout,
+                                        const GeneratorOptions& o) {
+    if (layout.bytes_per_slot() == 0) return nullptr;
+    return std::make_unique<StateStore>(s, layout, o.max_jobs, o.state_bytes);
+}
+
+std::unique_ptr<DraftModel> draft_model(const Model& model, const Tokenizer& tokenizer, Stream& s,
+                                        const GeneratorOptions& o) {
+    if (!o.draft_model || o.max_drafts == 0) return nullptr;
+    if (state_layout(o.draft_model->spec()).bytes_per_slot() > 0)
+        throw Error(Errc::unsupported, {},
+                    "draft model: found recurrent layers, whose guesses cannot be taken back; "
+                    "needed attention only");
+    return std::make_unique<DraftModel>(o.draft_model, s, pages_of(o),
+                                        std::min(model.spec().vocab, tokenizer.vocab_size()),
+                                        forward_limits(o));
 }
 
 }  // namespace
@@ -42,31 +61,46 @@ Engine::Engine(const Model& model, const Tokenizer& tokenizer, Device& device,
       tokenizer_(tokenizer),
       stream_(device.make_stream()),
       cache_(device, kv_layout(model.spec()), pages_of(o), o.kv_bits),
-      forward_(model, *stream_, cache_, forward_limits(o)),
-      scheduler_(pages_of(o),
-                 {.max_jobs = o.max_jobs,
-                  .chunk = o.chunk,
-                  .step_tokens = o.step_tokens,
-                  .reuse = o.reuse_prefixes},
-                 [this](int from, int to, int n) { cache_.copy_page(*stream_, from, to, n); }) {
+      states_(state_store(*stream_, state_layout(model.spec()), o)),
+      max_drafts_(states_ ? 0 : o.max_drafts),
+      ngram_(o.ngram),
+      forward_(model, *stream_, cache_, forward_limits(o), states_ ? &states_->cache() : nullptr),
+      draft_(states_ ? nullptr : draft_model(model, tokenizer, *stream_, o)),
+      scheduler_(
+          pages_of(o),
+          {.max_jobs = o.max_jobs,
+           .chunk = o.chunk,
+           .step_tokens = o.step_tokens,
+           .reuse = o.reuse_prefixes,
+           .state_interval = o.state_interval},
+          [this](int from, int to, int n) {
+              cache_.copy_page(*stream_, from, to, n);
+              if (draft_) draft_->copy_page(*stream_, from, to, n);
+          },
+          states_.get()) {
     const auto jobs = static_cast<size_t>(o.max_jobs);
     plan_.reserve(jobs);
     feeds_.reserve(jobs);
     ended_.reserve(jobs);
+    stats_.accepted_at.resize(static_cast<size_t>(max_drafts_));
 }
 
 // ---- One step
 
 void Engine::step() {
     const auto start = Clock::now();
-    const double others = stats_.model_seconds + stats_.sampler_seconds;
+    const auto elsewhere = [&] {
+        return stats_.model_seconds + stats_.sampler_seconds + stats_.draft_seconds;
+    };
+    const double others = elsewhere();
     stats_.heartbeat = start;
     end_cancelled();
+    choose_windows();
     scheduler_.plan(plan_);
+    propose_drafts();
     if (!plan_.empty()) run(plan_);
     sweep();
-    stats_.scheduler_seconds +=
-        seconds(start, Clock::now()) - (stats_.model_seconds + stats_.sampler_seconds - others);
+    stats_.scheduler_seconds += seconds(start, Clock::now()) - (elsewhere() - others);
 }
 
 void Engine::end_cancelled() {
@@ -85,6 +119,50 @@ void Engine::end_all(JobEnd end, const std::optional<Error>& error) {
     sweep();
 }
 
+// ---- Speculation
+
+void Engine::choose_windows() {
+    if (max_drafts_ == 0) return;
+    for (const auto& job : scheduler_.running()) {
+        job->draft_room = 0;
+        if (!job->decoding()) continue;
+        const int limit = job->request.max_drafts;
+        const int most = limit < 0 ? max_drafts_ : std::min(limit, max_drafts_);
+        // The last token that is asked for needs no successor.
+        const int64_t left = job->request.max_new_tokens - job->produced() - 1;
+        job->draft_room = job->window.next(static_cast<int>(std::min<int64_t>(most, left)));
+    }
+}
+
+// Fills the drafts of the jobs that write, as far as their plans have room.
+void Engine::propose_drafts() {
+    if (max_drafts_ == 0) return;
+    for (const FeedPlan& f : plan_) f.job->drafts.clear();
+    const auto start = Clock::now();
+    if (draft_) {
+        try {
+            draft_->read(plan_);
+            draft_->propose(plan_);
+        } catch (const Error& e) {
+            // Without guesses the text is the same.
+            log(LogLevel::warn, "the draft model failed: {}", e.what());
+            for (const FeedPlan& f : plan_) f.job->drafts.clear();
+        }
+    }
+    for (FeedPlan& f : plan_) {
+        LiveJob& job = *f.job;
+        if (!job.decoding()) continue;
+        if (!draft_ && f.end > job.size()) {
+            if (!job.ngram) job.ngram.emplace(ngram_, job.state.history.capacity());
+            job.ngram->follow(job.state.history);
+            job.ngram->propose(job.state.history, static_cast<size_t>(f.end - job.size()),
+                               job.drafts);
+        }
+        f.end = job.size() + job.drafted();
+    }
+    stats_.draft_seconds += seconds(start, Clock::now());
+}
+
 // Takes jobs that ended out of the scheduler.
 void Engine::sweep() {
     for (LiveJob* job : ended_) scheduler_.remove(*job);
@@ -96,7 +174,8 @@ void Engine::sweep() {
 void Engine::run(std::span<const FeedPlan> feeds) {
     std::optional<Error> error;
     if (try_pass(feeds, error)) return;
-    if (error->code() == Errc::out_of_memory && feeds.size() > 1) {
+    // A recurrent state may have moved on already, so that pass cannot be repeated.
+    if (error->code() == Errc::out_of_memory && feeds.size() > 1 && !states_) {
         run(feeds.first(feeds.size() / 2));
         run(feeds.subspan(feeds.size() / 2));
         return;
@@ -111,15 +190,13 @@ void Engine::run(std::span<const FeedPlan> feeds) {
 
 bool Engine::try_pass(std::span<const FeedPlan> feeds, std::optional<Error>& error) {
     feeds_.clear();
-    for (const FeedPlan& f : feeds) {
-        const auto own = static_cast<size_t>(std::min(f.end, f.job->size()) - f.begin);
-        feeds_.push_back(
-            {.tokens = std::span(f.job->state.history).subspan(static_cast<size_t>(f.begin), own),
-             .drafts = f.job->drafts,
-             .position = f.begin,
-             .pages = f.job->pages,
-             .logit_rows = f.reaches_end() ? 1 + static_cast<int>(f.job->drafts.size()) : 0});
-    }
+    for (const FeedPlan& f : feeds)
+        feeds_.push_back({.tokens = f.own_tokens(),
+                          .drafts = f.job->drafts,
+                          .position = f.begin,
+                          .pages = f.job->pages,
+                          .slot = f.job->slot,
+                          .logit_rows = f.logit_rows()});
     const auto start = Clock::now();
     ConstView logits;
     try {
@@ -143,7 +220,7 @@ void Engine::take_logits(std::span<const FeedPlan> feeds, ConstView logits) {
     for (const FeedPlan& f : feeds) {
         LiveJob& job = *f.job;
         stats_.step_tokens += f.rows();
-        const int64_t rows = f.reaches_end() ? 1 + static_cast<int64_t>(job.drafts.size()) : 0;
+        const int rows = f.logit_rows();
         scheduler_.commit(job, std::min(f.end, job.size()));
         if (rows > 0)
             write(job, slice_rows(logits, row, rows));
@@ -158,21 +235,45 @@ void Engine::take_logits(std::span<const FeedPlan> feeds, ConstView logits) {
 // Draws tokens from rows of logits: the row after the sequence, and those after each draft that
 // turned out right.
 void Engine::write(LiveJob& job, ConstView logits) {
+    const int64_t size = job.size();
+    const auto drafts = static_cast<size_t>(job.drafted());
+    size_t held = 0;
+    Accepted last = Accepted::goes_on;
     try {
         begin_writing(job);
-        for (int64_t r = 0; r < logits.shape[0] && !job.ended; ++r) {
+        for (size_t r = 0; r <= drafts && !job.ended; ++r) {
             JobToken token;
             const SamplerMemory before = job.state.memory;
-            const auto row = std::span(logits.row<float>(r), static_cast<size_t>(logits.shape[1]));
+            const auto row = std::span(logits.row<float>(static_cast<int64_t>(r)),
+                                       static_cast<size_t>(logits.shape[1]));
             if (draw(job, row, token) < 0) break;
-            if (!accept(job, std::move(token), before)) break;
+            const bool right = r < drafts && token.id == job.drafts[r];
+            held += right ? 1 : 0;
+            last = accept(job, std::move(token), before);
+            if (last != Accepted::goes_on || !right) break;
         }
     } catch (const Error& e) {
         finish(job, JobEnd::error, e);
     } catch (const std::bad_alloc&) {
         finish(job, JobEnd::error, Error(Errc::out_of_memory, {}, "no memory left on the host"));
     }
+    if (drafts > 0) count_drafts(job, held);
+    // What was drafted rightly is in the pages already.
+    if (last != Accepted::taken_back)
+        scheduler_.commit(job, std::min(size + static_cast<int64_t>(held), job.size() - 1));
+    job.draft_computed = std::min(job.draft_computed, job.computed);
     if (!job.ended) post_news(job);
+}
+
+void Engine::count_drafts(LiveJob& job, size_t held) {
+    const auto drafts = static_cast<size_t>(job.drafted());
+    job.window.learn(static_cast<int>(drafts), static_cast<int>(held));
+    job.result.accepted_drafts += static_cast<int64_t>(held);
+    job.result.rejected_drafts += static_cast<int64_t>(drafts - held);
+    stats_.drafted += static_cast<int64_t>(drafts);
+    stats_.accepted_drafts += static_cast<int64_t>(held);
+    for (size_t i = 0; i < held; ++i) ++stats_.accepted_at[i];
+    job.drafts.clear();
 }
 
 void Engine::begin_writing(LiveJob& job) {
@@ -229,7 +330,7 @@ int32_t Engine::draw(LiveJob& job, std::span<const float> logits, JobToken& toke
     return drawn.token;
 }
 
-bool Engine::accept(LiveJob& job, JobToken token, const SamplerMemory& before) {
+Engine::Accepted Engine::accept(LiveJob& job, JobToken token, const SamplerMemory& before) {
     const JobRequest& r = job.request;
     const int32_t id = token.id;
     const bool healed = !job.first_mask.words.empty() && job.output().empty();
@@ -239,24 +340,28 @@ bool Engine::accept(LiveJob& job, JobToken token, const SamplerMemory& before) {
         if (std::binary_search(r.stop.tokens.begin(), r.stop.tokens.end(), id)) {
             job.result.stop_token = id;
             finish(job, JobEnd::stop_token);
-            return false;
+            return Accepted::ended;
         }
     }
     if (r.constraint) r.constraint->accept(id);
     switch (job.text.push(std::move(token), before)) {
-        case TextOutput::Next::stopped: finish(job, JobEnd::stop_string); return false;
-        case TextOutput::Next::rewind: take_back(job); return false;
+        case TextOutput::Next::stopped: finish(job, JobEnd::stop_string); return Accepted::ended;
+        case TextOutput::Next::rewind: take_back(job); return Accepted::taken_back;
         case TextOutput::Next::go_on: break;
+    }
+    if (job.loop.push(job.output())) {
+        finish(job, JobEnd::loop);
+        return Accepted::ended;
     }
     if (r.constraint && r.constraint->finished()) {
         finish(job, JobEnd::constraint);
-        return false;
+        return Accepted::ended;
     }
     if (job.produced() >= r.max_new_tokens) {
         finish(job, JobEnd::max_new_tokens);
-        return false;
+        return Accepted::ended;
     }
-    return true;
+    return Accepted::goes_on;
 }
 
 // Goes back to where a banned phrase began; the token that began it is masked there.
@@ -266,10 +371,12 @@ void Engine::take_back(LiveJob& job) {
     const int32_t began = job.state.history[stay];
     if (job.request.constraint) job.request.constraint->rewind(taken);
     job.state.memory = job.text.rewind_memory();
+    if (job.ngram) job.ngram->truncate(job.state.history, std::min(stay, job.ngram->size()));
     job.state.rewind(stay);
     // What was rejected further on followed tokens that are gone.
     std::erase_if(job.rejected, [&](const auto& r) { return r.first > job.size(); });
     job.rejected.emplace_back(job.size(), began);
+    job.loop.rewind(job.output());
     job.text.rewind(job.output());
     scheduler_.rewind(job, job.size());
 }

@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "gen/draft_model.h"
 #include "gen/forward.h"
 #include "gen/generator.h"
 #include "gen/scheduler.h"
@@ -15,7 +16,10 @@ public:
     Engine(const Model& model, const Tokenizer& tokenizer, Device& device,
            const GeneratorOptions& options);
 
-    void add(std::unique_ptr<LiveJob> job) { scheduler_.add(std::move(job)); }
+    void add(std::unique_ptr<LiveJob> job) {
+        job->drafts.reserve(static_cast<size_t>(max_drafts_));
+        scheduler_.add(std::move(job));
+    }
     bool idle() const { return scheduler_.idle(); }
     /// Ends cancelled jobs, then does one forward pass and draws the tokens it allows. Never
     /// throws on behalf of a job: that job ends with the error.
@@ -29,16 +33,20 @@ public:
 
 private:
     void end_cancelled();
+    void choose_windows();
+    void propose_drafts();
     void end_all(JobEnd end, const std::optional<Error>& error);
     void run(std::span<const FeedPlan> feeds);
     bool try_pass(std::span<const FeedPlan> feeds, std::optional<Error>& error);
     void take_logits(std::span<const FeedPlan> feeds, ConstView logits);
     void write(LiveJob& job, ConstView logits);
+    void count_drafts(LiveJob& job, size_t held);
     void begin_writing(LiveJob& job);
     int32_t draw(LiveJob& job, std::span<const float> logits, JobToken& token);
     const TokenMask* allowed(LiveJob& job) const;
-    /// Adds a token to the sequence. False: the job ended or was taken back.
-    bool accept(LiveJob& job, JobToken token, const SamplerMemory& before);
+    enum class Accepted : uint8_t { goes_on, ended, taken_back };
+    /// Adds a token to the sequence.
+    Accepted accept(LiveJob& job, JobToken token, const SamplerMemory& before);
     void take_back(LiveJob& job);
     void finish(LiveJob& job, JobEnd end, std::optional<Error> error = std::nullopt);
     void post_news(LiveJob& job);
@@ -48,7 +56,11 @@ private:
     const Tokenizer& tokenizer_;
     std::unique_ptr<Stream> stream_;
     PagedCache cache_;
+    std::unique_ptr<StateStore> states_;  ///< null: the model has no recurrent layers
+    int max_drafts_ = 0;
+    NgramIndex::Options ngram_;
     Forward forward_;
+    std::unique_ptr<DraftModel> draft_;
     Scheduler scheduler_;
 
     std::vector<FeedPlan> plan_;

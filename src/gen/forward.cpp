@@ -5,13 +5,14 @@
 namespace exl3 {
 
 Forward::Forward(const Model& model, Stream& s, const PagedCache& cache,
-                 const ForwardLimits& limits)
-    : model_(model), stream_(s), cache_(cache), limits_(limits) {
+                 const ForwardLimits& limits, const StateCache* states)
+    : model_(model), stream_(s), cache_(cache), states_(states), limits_(limits) {
     const auto sequences = static_cast<size_t>(limits.sequences);
     tokens_.reserve(static_cast<size_t>(limits.rows));
     positions_.reserve(static_cast<size_t>(limits.rows));
     q_start_.reserve(sequences + 1);
     kv_len_.reserve(sequences);
+    slots_.reserve(sequences);
     pages_.reserve(sequences * static_cast<size_t>(limits.pages));
     logits_.reserve(static_cast<size_t>(limits.logit_rows) *
                     static_cast<size_t>(model.spec().vocab));
@@ -27,6 +28,7 @@ ConstView Forward::run(std::span<const Feed> feeds) {
     tokens_.clear();
     positions_.clear();
     kv_len_.clear();
+    slots_.clear();
     q_start_.assign(1, 0);
     size_t most_pages = 1;
     int64_t logit_rows = 0;
@@ -37,6 +39,7 @@ ConstView Forward::run(std::span<const Feed> feeds) {
         for (int64_t p = f.position; p < end; ++p) positions_.push_back(static_cast<int32_t>(p));
         q_start_.push_back(static_cast<int32_t>(tokens_.size()));
         kv_len_.push_back(static_cast<int32_t>(end));
+        slots_.push_back(f.slot);
         most_pages = std::max(most_pages, f.pages.size());
         logit_rows += f.logit_rows;
     }
@@ -55,6 +58,8 @@ ConstView Forward::run(std::span<const Feed> feeds) {
                               .kv_len = upload(kv_len_, {count}),
                               .pages = upload(pages_, {count, static_cast<int64_t>(most_pages)})},
                       .cache = &cache_,
+                      .slots = states_ ? upload(slots_, {count}) : ConstView{},
+                      .states = states_,
                       .rope_length = limits_.rope_length};
     const View x = w.take(DType::f32, {rows, model_.spec().hidden});
     model_.hidden(stream_, batch, x);

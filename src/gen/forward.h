@@ -13,6 +13,7 @@ struct Feed {
     std::span<const int32_t> drafts;  ///< guesses that follow them
     int64_t position = 0;             ///< of tokens[0]
     std::span<const int> pages;       ///< of the whole sequence
+    int slot = 0;                     ///< of its recurrent state, if the model has one
     int logit_rows = 0;               ///< logits are wanted for the last so many tokens
 };
 
@@ -26,7 +27,9 @@ struct ForwardLimits {
 /// apart from the workspace of its stream, which grows to what the largest pass needs.
 class Forward {
 public:
-    Forward(const Model& model, Stream& s, const PagedCache& cache, const ForwardLimits& limits);
+    /// @param states  of recurrent layers; null: the model has none
+    Forward(const Model& model, Stream& s, const PagedCache& cache, const ForwardLimits& limits,
+            const StateCache* states = nullptr);
 
     /// Feeds the sequences and returns the logits of all wanted rows, (rows, vocab) f32 in host
     /// memory, in order of `feeds`; they stay until the next pass. Throws Error{out_of_memory} or
@@ -39,8 +42,9 @@ private:
     const Model& model_;
     Stream& stream_;
     const PagedCache& cache_;
+    const StateCache* states_;
     ForwardLimits limits_;
-    std::vector<int32_t> tokens_, positions_, q_start_, kv_len_, pages_;
+    std::vector<int32_t> slots_, tokens_, positions_, q_start_, kv_len_, pages_;
     std::vector<float> logits_;
 };
 

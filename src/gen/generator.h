@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gen/job.h"
+#include "gen/ngram.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -19,6 +20,16 @@ struct GeneratorOptions {
     int step_tokens = 1024;       ///< positions of all jobs per step: bounds how long those that
                                   ///< write wait for those that read a prompt
     bool reuse_prefixes = true;   ///< pages of earlier prompts and answers serve later ones
+    /// Tokens guessed ahead per job and step, at most; each job's window adapts below that. 0: no
+    /// speculation. Not used for models with recurrent layers.
+    int max_drafts = 0;
+    /// Writes the guesses. Null: they are looked up in the job's own text.
+    std::shared_ptr<const Model> draft_model;
+    NgramIndex::Options ngram{};
+    /// Host memory for states of recurrent layers to start later jobs from, and how many tokens
+    /// apart they are kept.
+    size_t state_bytes = size_t{1} << 30;
+    int state_interval = 2048;
 };
 
 /// Counters since the start and gauges of now, for /metrics and /health.
@@ -38,7 +49,7 @@ struct GeneratorStats {
     int64_t step_tokens = 0;                   ///< positions that went through the model
     int64_t drafted = 0, accepted_drafts = 0;  ///< speculated tokens; those that became text
     std::vector<int64_t> accepted_at;  ///< [i]: how often the draft at place i of a window held
-    double model_seconds = 0, sampler_seconds = 0;
+    double model_seconds = 0, sampler_seconds = 0, draft_seconds = 0;
     double scheduler_seconds = 0;  ///< spent on everything else while there are jobs
     bool healthy = true;           ///< false from a failed pass to the next good one
     /// When the loop last came around. Old while jobs run: the engine hangs.
@@ -51,6 +62,7 @@ class Mailbox;
 class JobHandle {
 public:
     JobHandle() = default;
+    explicit JobHandle(std::shared_ptr<Mailbox> mailbox) : mailbox_(std::move(mailbox)) {}
     JobHandle(JobHandle&&) noexcept;
     JobHandle& operator=(JobHandle&&) noexcept;
     ~JobHandle();
@@ -65,8 +77,6 @@ public:
     void cancel();
 
 private:
-    friend class Generator;
-    explicit JobHandle(std::shared_ptr<Mailbox> mailbox) : mailbox_(std::move(mailbox)) {}
     std::shared_ptr<Mailbox> mailbox_;
 };
 

@@ -12,6 +12,7 @@ LiveJob::LiveJob(JobRequest r, std::shared_ptr<Mailbox> m, std::vector<int32_t> 
       mailbox(std::move(m)),
       state(request.sampler->start(prompt, request.seed)),
       text(std::move(t)),
+      loop(request.loop),
       submitted(Clock::now()),
       root(root_name(request.cache_salt)) {
     // The sequence grows without allocating, as far as a reasonable answer goes.

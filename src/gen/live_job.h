@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "cache/page_table.h"
+#include "gen/draft_window.h"
+#include "gen/loop_detector.h"
 #include "gen/mailbox.h"
+#include "gen/ngram.h"
 #include "gen/text_output.h"
 
 namespace exl3 {
@@ -21,6 +24,7 @@ struct LiveJob {
     std::shared_ptr<Mailbox> mailbox;
     SamplerState state;  ///< state.history is the sequence: prompt, then output
     TextOutput text;
+    LoopDetector loop;
     TokenMask first_mask;  ///< token healing: what the first token may be; else empty
     /// Tokens that began a banned phrase, with the position at which each must not come again.
     std::vector<std::pair<int64_t, int32_t>> rejected;
@@ -38,11 +42,19 @@ struct LiveJob {
     int full_pages = 0;           ///< leading pages that are full, named and never written again
     int fill_begin = 0, fill_end = 0;  ///< logical pages that the planned pass fills
     int64_t computed = 0;              ///< positions whose keys and values are in the pages
-    std::vector<int32_t> drafts;       ///< guesses that the planned pass verifies
+    int slot = -1;                     ///< of the recurrent state while the job runs
+
+    // Speculation.
+    std::vector<int32_t> drafts;  ///< guesses that the planned pass verifies
+    int draft_room = 0;           ///< as many are wanted
+    int64_t draft_computed = 0;   ///< positions that the draft model's cache holds
+    DraftWindow window;
+    std::optional<NgramIndex> ngram;  ///< of the sequence, once it was asked
 
     int64_t size() const { return static_cast<int64_t>(state.history.size()); }
     /// Only the newest token is left to feed: the job writes.
     bool decoding() const { return size() - computed == 1; }
+    int64_t drafted() const { return static_cast<int64_t>(drafts.size()); }
     int64_t prompt_size() const { return static_cast<int64_t>(state.prompt_tokens); }
     /// Tokens produced that count (a healed one replaces a token of the prompt).
     int64_t produced() const { return size() - prompt_size() - (first_mask.words.empty() ? 0 : 1); }

@@ -20,10 +20,16 @@ void insert_by_rank(std::vector<std::unique_ptr<LiveJob>>& jobs, std::unique_ptr
     jobs.insert(at.base(), std::move(job));
 }
 
+// The end of the last whole page of the prompt, from which a next turn can start.
+int64_t last_boundary(const LiveJob& job) {
+    return (job.prompt_size() - 1) / kPageTokens * kPageTokens;
+}
+
 }  // namespace
 
-Scheduler::Scheduler(int pages, const SchedulerLimits& limits, CopyPage copy_page)
-    : table_(pages), limits_(limits), copy_page_(std::move(copy_page)) {
+Scheduler::Scheduler(int pages, const SchedulerLimits& limits, CopyPage copy_page,
+                     StateStore* states)
+    : table_(pages), limits_(limits), copy_page_(std::move(copy_page)), states_(states) {
     EXL3_CHECK(limits.chunk > 0 && limits.chunk % kPageTokens == 0 && limits.max_jobs > 0);
     running_.reserve(static_cast<size_t>(limits.max_jobs));
 }
@@ -74,6 +80,7 @@ void Scheduler::admit() {
         if (job.admitted == LiveJob::Clock::time_point{}) job.admitted = LiveJob::Clock::now();
         job.skips = 0;
         insert_by_rank(running_, std::move(admitted));
+        if (states_) job.slot = states_->take_slot();
         adopt_pages(job);
     }
 }
@@ -84,6 +91,7 @@ void Scheduler::preempt() {
     auto job = std::move(running_.back());
     running_.pop_back();
     release_pages(*job);
+    if (states_) states_->release_slot(job->slot);
     job->drafts.clear();
     job->name_pages();
     ++job->result.preemptions;
@@ -131,29 +139,50 @@ void Scheduler::release_pages(LiveJob& job) {
     job.pages.clear();
     job.full_pages = 0;
     job.computed = 0;
+    job.draft_computed = 0;
+}
+
+void Scheduler::adopt_page(LiveJob& job, int page) {
+    table_.share(page);
+    job.pages.push_back(page);
+    ++job.full_pages;
+    job.computed += kPageTokens;
+    job.draft_computed = job.computed;
+    if (job.result.preemptions == 0 && job.computed <= job.prompt_size())
+        job.result.cached_tokens += kPageTokens;
+}
+
+// Leading pages of the sequence that are full, as far as the last that ends with a kept state.
+int Scheduler::pages_with_state(const LiveJob& job) const {
+    int n = known_pages(job, false);
+    while (n > 0 && !states_->has(job.names[static_cast<size_t>(n) - 1])) --n;
+    for (int i = 0; i < n; ++i)
+        if (!table_.full(table_.find(job.names[static_cast<size_t>(i)]))) return 0;
+    return n;
 }
 
 // Takes the pages at the job's place that others have filled.
 void Scheduler::adopt_pages(LiveJob& job) {
     if (!limits_.reuse) return;
+    if (states_) {
+        if (job.computed > 0 || !job.pages.empty()) return;
+        const int n = pages_with_state(job);
+        for (int i = 0; i < n; ++i) adopt_page(job, table_.find(job.names[static_cast<size_t>(i)]));
+        if (n > 0) states_->restore(job.names[static_cast<size_t>(n) - 1], job.slot);
+        return;
+    }
     const int64_t most = (job.size() - 1) / kPageTokens;
     while (job.computed % kPageTokens == 0 && job.full_pages < most &&
            static_cast<int64_t>(job.pages.size()) * kPageTokens == job.computed) {
         const int page = table_.find(job.names[static_cast<size_t>(job.full_pages)]);
         if (page == PageTable::kNone || !table_.full(page)) return;
-        table_.share(page);
-        job.pages.push_back(page);
-        ++job.full_pages;
-        job.computed += kPageTokens;
-        if (job.result.preemptions == 0)
-            job.result.cached_tokens += std::min<int64_t>(
-                kPageTokens, std::max<int64_t>(0, job.prompt_size() - job.computed + kPageTokens));
+        adopt_page(job, page);
     }
 }
 
 // Where the next page is not known, another one may begin in the same way.
 void Scheduler::copy_beginning(LiveJob& job) {
-    if (!limits_.reuse || job.computed % kPageTokens != 0 ||
+    if (!limits_.reuse || states_ || job.computed % kPageTokens != 0 ||
         static_cast<int64_t>(job.pages.size()) * kPageTokens != job.computed)
         return;
     const auto begin = static_cast<size_t>(job.computed);
@@ -176,6 +205,7 @@ void Scheduler::copy_beginning(LiveJob& job) {
     }
     job.pages.push_back(page);
     job.computed += found.tokens;
+    job.draft_computed = job.computed;
     if (job.result.preemptions == 0 && job.computed <= job.prompt_size())
         job.result.cached_tokens += found.tokens;
 }
@@ -183,10 +213,8 @@ void Scheduler::copy_beginning(LiveJob& job) {
 // ---- The next pass
 
 bool Scheduler::plan_decode(LiveJob& job, FeedPlan& feed) {
-    const auto drafts = static_cast<int64_t>(job.drafts.size());
-    const int64_t end = take_pages(job, job.size() + drafts);
+    const int64_t end = take_pages(job, job.size() + job.draft_room);
     if (end < job.size()) return false;
-    job.drafts.resize(static_cast<size_t>(end - job.size()));
     job.fill_begin = job.fill_end = 0;
     feed = {&job, job.computed, end};
     return true;
@@ -195,7 +223,7 @@ bool Scheduler::plan_decode(LiveJob& job, FeedPlan& feed) {
 // Another job fills the next page in this very pass.
 bool Scheduler::being_filled(const LiveJob& job) const {
     const int64_t page = job.computed / kPageTokens;
-    if (!limits_.reuse || job.computed % kPageTokens != 0 ||
+    if (!limits_.reuse || states_ || job.computed % kPageTokens != 0 ||
         static_cast<int64_t>(job.names.size()) <= page)
         return false;
     const int found = table_.find(job.names[static_cast<size_t>(page)]);
@@ -207,6 +235,7 @@ bool Scheduler::being_filled(const LiveJob& job) const {
 int64_t Scheduler::chunk_end(const LiveJob& job) const {
     const int64_t end = std::min(job.size(), (job.computed / limits_.chunk + 1) * limits_.chunk);
     if (!limits_.reuse) return end;
+    if (states_) return job.computed < last_boundary(job) ? std::min(end, last_boundary(job)) : end;
     for (int64_t page = job.computed / kPageTokens + 1; (page + 1) * kPageTokens <= end; ++page)
         if (table_.find(job.names[static_cast<size_t>(page)]) != PageTable::kNone)
             return page * kPageTokens;
@@ -235,7 +264,7 @@ void Scheduler::plan(std::vector<FeedPlan>& plan) {
     admit();
     int64_t budget = limits_.step_tokens;
     for (const auto& job : running_)
-        if (job->decoding()) budget -= 1 + static_cast<int64_t>(job->drafts.size());
+        if (job->decoding()) budget -= 1 + job->draft_room;
     bool reads = false;  // the first chunk always goes in
     // A job that is planned can still preempt those after it, never one before it.
     for (size_t i = 0; i < running_.size(); ++i) {
@@ -264,6 +293,14 @@ void Scheduler::commit(LiveJob& job, int64_t computed) {
                                   job.page_tokens(p));
         ++job.full_pages;
     }
+    if (states_) keep_state(job);
+}
+
+// States exist only between passes, so this is the moment to keep one.
+void Scheduler::keep_state(const LiveJob& job) {
+    if (job.computed == 0 || job.computed % kPageTokens != 0) return;
+    if (job.computed == last_boundary(job) || job.computed % limits_.state_interval == 0)
+        states_->save(job.names[static_cast<size_t>(job.full_pages) - 1], job.slot);
 }
 
 void Scheduler::abandon(LiveJob& job) {
@@ -276,17 +313,20 @@ void Scheduler::rewind(LiveJob& job, int64_t size) {
     job.names.resize(std::min(job.names.size(), static_cast<size_t>(size / kPageTokens)));
     const int64_t stay = std::min(job.computed, size - 1);
     const auto page = static_cast<int>(stay / kPageTokens);
-    if (page >= job.full_pages) {
-        job.computed = stay;
-        return;
+    job.computed = stay;
+    if (page < job.full_pages) {
+        // The page is full and may be shared: it is left, and what is needed of it copied later.
+        while (static_cast<int>(job.pages.size()) > page) {
+            table_.release(job.pages.back());
+            job.pages.pop_back();
+        }
+        job.full_pages = page;
+        job.computed = int64_t{page} * kPageTokens;
+        job.name_pages();
     }
-    // The page is full and may be shared: it is left, and what is needed of it copied later.
-    while (static_cast<int>(job.pages.size()) > page) {
-        table_.release(job.pages.back());
-        job.pages.pop_back();
-    }
-    job.full_pages = page;
-    job.computed = int64_t{page} * kPageTokens;
+    job.draft_computed = std::min(job.draft_computed, job.computed);
+    // A recurrent state cannot be cut back.
+    if (states_) release_pages(job);
 }
 
 std::unique_ptr<LiveJob> Scheduler::remove(LiveJob& job) {
@@ -296,6 +336,7 @@ std::unique_ptr<LiveJob> Scheduler::remove(LiveJob& job) {
         if (at == jobs->end()) continue;
         auto removed = std::move(*at);
         jobs->erase(at);
+        if (states_ && jobs == &running_) states_->release_slot(job.slot);
         release_pages(job);
         return removed;
     }

@@ -56,7 +56,7 @@ TextOutput::Next TextOutput::add(Pending pending, int64_t index) {
         settled_ = pending_.size();
     }
     const Next next = take_text(index >= options_.stops_from);
-    if (next != Next::rewind) settle(std::min(stop_safe_, total_ - banned_.open()), false);
+    if (next != Next::rewind) settle(std::min(stop_safe_, banned_safe()), false);
     return next;
 }
 
@@ -86,6 +86,15 @@ size_t TextOutput::token_at(size_t byte) const {
     size_t i = 0;
     while (i + 1 < pending_.size() && pending_[i].end <= byte) ++i;
     return released_tokens_ + i;
+}
+
+// Text that no banned phrase can take back. A token goes as a whole, so what it says before a
+// phrase that may have begun in it waits, too.
+size_t TextOutput::banned_safe() const {
+    const size_t open = banned_.open();
+    if (open == 0) return total_;
+    const Pending& begins = pending_[token_at(total_ - open) - released_tokens_];
+    return static_cast<size_t>(begins.token.text_offset);
 }
 
 const SamplerMemory& TextOutput::rewind_memory() const {
@@ -125,7 +134,7 @@ void TextOutput::rewind(std::span<const int32_t> kept) {
                    pending_.begin() + static_cast<std::ptrdiff_t>(released_tokens));
     released_tokens_ = released_tokens;
     settled_ -= std::min(settled_, released_tokens);
-    settle(std::min(stop_safe_, total_ - banned_.open()), false);
+    settle(std::min(stop_safe_, banned_safe()), false);
 }
 
 // Text up to byte `text` is final, and the tokens whose text ends there.

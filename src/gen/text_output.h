@@ -62,6 +62,7 @@ private:
     Next add(Pending pending, int64_t index);
     Next take_text(bool look_for_stops);
     size_t token_at(size_t byte) const;
+    size_t banned_safe() const;
     void settle(size_t text, bool all_tokens);
 
     Tokenizer tokenizer_;

@@ -94,7 +94,8 @@ void keep_largest(Candidates& c, Cut cut) {
 Cut cut_by_count(const Candidates& c, size_t k) {
     // The k largest values so far, and some more: once the buffer is full it is cut back to k, and
     // from then on what does not exceed the smallest of them need not be looked at.
-    std::vector<float> top;
+    static thread_local std::vector<float> top;  // scratch
+    top.clear();
     const size_t capacity = std::max(2 * k, size_t{64});
     float bar = kNever;
     const auto cut_back = [&] {
@@ -134,8 +135,10 @@ Cut cut_by_mass(Candidates& c, float least, double mass) {
     while (bin < kBins && (bins[bin] == 0 || passed + bins[bin] < mass)) passed += bins[bin++];
     if (bin == kBins) return {std::numeric_limits<float>::infinity()};
 
-    Candidates inside;
-    std::vector<uint32_t> entry;
+    static thread_local Candidates inside;  // scratch
+    static thread_local std::vector<uint32_t> entry;
+    inside.key.clear();
+    entry.clear();
     for (size_t i = 0; i < c.size(); ++i) {
         if (bin_of(c.key[i]) != bin) continue;
         inside.key.push_back(c.key[i]);

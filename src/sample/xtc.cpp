@@ -8,7 +8,8 @@ void apply_xtc(Candidates& c, const SamplerParams& p, const SamplerVocab* vocab,
     const double total = weigh(c);
     const double least = p.xtc_threshold * total;
     // Top choices, of which the least likely stays; on a tie the one of highest id.
-    std::vector<size_t> top;
+    static thread_local std::vector<size_t> top;
+    top.clear();
     size_t stays = 0;
     for (size_t i = 0; i < c.size(); ++i) {
         if (c.logit[i] == kNever || c.weight[i] < least) continue;
