@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "arch/arch.h"
+#include "base/random.h"
 #include "cpu/cpu.h"
 #include "gen/engine.h"
 #include "gen/model_defaults.h"
@@ -51,7 +52,7 @@ JobHandle add(Engine& engine, std::vector<int32_t> prompt, int64_t n, uint64_t a
 void scheduler(benchmark::State& state) {
     Bundled& b = Bundled::get();
     const auto jobs = static_cast<int>(state.range(0));
-    const auto steps = 200;
+    const auto steps = 2000;
     Engine engine(*b.model, b.tokenizer, *b.device,
                   {.cache_tokens = int64_t{jobs} * 768,
                    .max_jobs = jobs,

@@ -24,12 +24,17 @@ std::string_view name_of(JobEnd end) {
     return "";
 }
 
+// What one step brings fits without allocating.
+constexpr size_t kText = 256, kTokens = 32;
+
 // With mutex_ held. The reader's memory comes back for the next event.
 bool Mailbox::take(JobEvent& event) {
     event.clear();
     if (!news_) return false;
     const int64_t prompt_done = event_.prompt_done;
     std::swap(event, event_);
+    event_.text.reserve(kText);
+    event_.tokens.reserve(kTokens);
     event_.prompt_done = prompt_done;
     news_ = false;
     ended_ = event.result.has_value();
