@@ -29,6 +29,15 @@ constexpr PartName kGlm4Parts[] = {{"post_attention_norm", "post_self_attn_layer
 constexpr PartName kPhi3Parts[] = {{"attn_qkv", "self_attn.qkv_proj"},
                                    {"ffn_up", "mlp.gate_up_proj"}};
 
+constexpr PartName kMixtralParts[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
+                                      {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
+                                      {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
+                                      {"ffn_down_exps", "block_sparse_moe.experts.*.w2"}};
+constexpr PartName kExpertParts[] = {{"ffn_gate_inp", "mlp.gate"},
+                                     {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
+                                     {"ffn_up_exps", "mlp.experts.*.up_proj"},
+                                     {"ffn_down_exps", "mlp.experts.*.down_proj"}};
+
 // Tensors that say nothing the config does not say.
 constexpr std::string_view kConfigTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
                                                "rope_factors_short.weight"};
@@ -64,6 +73,30 @@ void llama(const GgufModel& g, Json& c) {
         c["model_type"] = "mistral";
         c["sliding_window"] = window;
     }
+}
+
+// How many of the experts each token uses; routers other than a softmax are not told apart here.
+void add_experts(const GgufModel& g, Json& c, const char* count) {
+    c[count] = g.get<int>(arch_key(g, "expert_count"));
+    c["num_experts_per_tok"] = g.get<int>(arch_key(g, "expert_used_count"));
+    constexpr int kSoftmax = 1;
+    const std::string gating = arch_key(g, "expert_gating_func");
+    const std::string scale = arch_key(g, "expert_weights_scale");
+    if (g.get<int>(gating, kSoftmax) != kSoftmax) g.fail(gating, "needed 1, a softmax");
+    if (g.get<double>(scale, 1.0) != 1) g.fail(scale, "needed 1");
+}
+
+void mixtral(const GgufModel& g, Json& c) {
+    add_experts(g, c, "num_local_experts");
+    if (const int window = window_of(g); window > 0) c["sliding_window"] = window;
+}
+
+void qwen3moe(const GgufModel& g, Json& c) {
+    add_experts(g, c, "num_experts");
+    c["moe_intermediate_size"] = g.get<int>(arch_key(g, "expert_feed_forward_length"));
+    c["norm_topk_prob"] = true;
+    c["decoder_sparse_step"] = 1;
+    c["mlp_only_layers"] = Json::array();
 }
 
 void gemma_common(const GgufModel& g, Json& c) {
@@ -161,6 +194,19 @@ constexpr GgufFamily kFamilies[] = {
      .model_type = "llama",
      .paired_rows = true,
      .extra = llama},
+    {.name = "llama",
+     .class_name = "MixtralForCausalLM",
+     .model_type = "mixtral",
+     .parts = kMixtralParts,
+     .experts = true,
+     .paired_rows = true,
+     .extra = mixtral},
+    {.name = "qwen3moe",
+     .class_name = "Qwen3MoeForCausalLM",
+     .model_type = "qwen3_moe",
+     .parts = kExpertParts,
+     .experts = true,
+     .extra = qwen3moe},
     {.name = "mistral3",
      .class_name = "Ministral3ForCausalLM",
      .model_type = "ministral3",
@@ -273,8 +319,17 @@ std::string arch_key(const GgufModel& gguf, std::string_view key) {
 
 const GgufFamily& family_of(const GgufModel& gguf) {
     const auto name = gguf.get<std::string>("general.architecture");
-    for (const GgufFamily& f : kFamilies)
-        if (f.name == name) return f;
+    const std::string count = arch_key(gguf, "expert_count");
+    const bool experts = gguf.get<int>(count, 0) > 0;
+    bool other = false;
+    for (const GgufFamily& f : kFamilies) {
+        if (f.name == name && f.experts == experts) return f;
+        other = other || f.name == name;
+    }
+    if (other)
+        throw Error(Errc::unsupported, {gguf.path(), {}, {}},
+                    fmt::format("key '{}': a '{}' {} experts cannot be imported", count, name,
+                                experts ? "with" : "without"));
     std::string known;
     for (const GgufFamily& f : kFamilies)
         known += fmt::format("{}{}", known.empty() ? "" : ", ", f.name);
@@ -285,10 +340,6 @@ const GgufFamily& family_of(const GgufModel& gguf) {
 
 Json rebuild_config(const GgufModel& g, const GgufFamily& family) {
     const auto key = [&](std::string_view name) { return arch_key(g, name); };
-    if (g.get<int>(key("expert_count"), 0) > 0)
-        throw Error(
-            Errc::unsupported, {g.path(), {}, {}},
-            fmt::format("key '{}': mixtures of experts cannot be imported", key("expert_count")));
     const GgufTensor* embedding = g.find("token_embd.weight");
     if (!embedding || embedding->dims.size() != 2)
         throw Error(Errc::invalid_file, {g.path(), "token_embd.weight", {}},

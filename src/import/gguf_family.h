@@ -18,6 +18,9 @@ struct GgufFamily {
     std::string_view class_name;        ///< architectures[0] of config.json
     std::string_view model_type;        ///< of config.json
     std::span<const PartName> parts{};  ///< names that differ from the Llama layout's
+    /// A mixture of experts: the entry for files with an expert_count. "*" in `parts` is the
+    /// expert.
+    bool experts = false;
     /// The rows of q and k were reordered so that rotary pairs are neighbours.
     bool paired_rows = false;
     /// Norm weights are stored plus one.
@@ -40,7 +43,8 @@ Json rebuild_config(const GgufModel& gguf, const GgufFamily& family);
 Json rebuild_generation_config(const GgufModel& gguf);
 
 /// The checkpoint's name of a tensor; empty for those whose content went into the config
-/// (rope_freqs). Throws Error{unsupported} for one that the family does not have.
+/// (rope_freqs). A "*" stands for the number of each of the experts that the tensor holds. Throws
+/// Error{unsupported} for one that the family does not have.
 std::string checkpoint_name(const GgufModel& gguf, const GgufFamily& family,
                             const GgufTensor& tensor);
 

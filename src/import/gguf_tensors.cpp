@@ -35,19 +35,19 @@ int64_t source_row(int64_t r, int64_t rows, int heads) {
 /// Decodes rows [begin, end) of the checkpoint's tensor into f32.
 void decode_rows(const ImportedTensor& t, int64_t begin, int64_t end, float* out) {
     const GgufTensor& s = *t.source;
-    const int64_t length = row_length(s), rows = s.numel() / length;
+    const int64_t length = row_length(s), rows = t.numel() / length;
     const int64_t row_bytes = length / s.layout->elements * s.layout->bytes;
-    const int heads = s.dims.size() > 1 ? t.paired_heads : 0;
+    const int heads = t.dims.size() > 1 ? t.paired_heads : 0;
     for (int64_t r = begin; r < end; ++r)
-        ggml_to_f32(*s.layout, s.data + source_row(r, rows, heads) * row_bytes, length,
-                    out + (r - begin) * length);
+        ggml_to_f32(*s.layout, s.data + (t.first_row + source_row(r, rows, heads)) * row_bytes,
+                    length, out + (r - begin) * length);
     if (t.minus_one)
         for (int64_t i = 0; i < (end - begin) * length; ++i) out[i] -= 1;
 }
 
 // The bias of a matrix whose rows were reordered: a vector of as many elements.
 bool reorders_elements(const ImportedTensor& t) {
-    return t.paired_heads > 0 && t.source->dims.size() == 1;
+    return t.paired_heads > 0 && t.dims.size() == 1;
 }
 
 float rounded(float v, DType dtype) {
@@ -70,7 +70,7 @@ void store(float v, DType dtype, std::byte* to) {
 // Calls fn(first row, rows, values) for pieces of the tensor, decoded by all threads.
 template <typename Fn>
 void each_piece(ThreadPool& pool, const ImportedTensor& t, Fn&& fn) {
-    const int64_t length = row_length(*t.source), rows = t.source->numel() / length;
+    const int64_t length = row_length(*t.source), rows = t.numel() / length;
     const int64_t step = std::max<int64_t>(1, kPieceElements / length);
     const int64_t grain = std::max<int64_t>(1, kGrainElements / length);
     std::vector<float> values(static_cast<size_t>(std::min(step, rows) * length));
@@ -140,6 +140,12 @@ int paired_heads(const GgufFamily& family, const Json& config, const std::string
 
 }  // namespace
 
+int64_t ImportedTensor::numel() const {
+    int64_t n = 1;
+    for (const int64_t d : dims) n *= d;
+    return n;
+}
+
 std::vector<ImportedTensor> plan_tensors(const GgufModel& gguf, const GgufFamily& family,
                                          const Json& config) {
     std::vector<ImportedTensor> plan;
@@ -160,7 +166,23 @@ std::vector<ImportedTensor> plan_tensors(const GgufModel& gguf, const GgufFamily
                         fmt::format("found {} rows, needed a multiple of 2 x {} heads", rows,
                                     t.paired_heads));
         t.minus_one = family.norms_plus_one && t.name.ends_with("norm.weight");
-        plan.push_back(std::move(t));
+        t.dims = source.dims;
+        const size_t star = t.name.find('*');
+        if (star == std::string::npos) {
+            plan.push_back(std::move(t));
+            continue;
+        }
+        if (source.dims.size() != 3)
+            throw Error(Errc::invalid_file, gguf.where(source),
+                        fmt::format("found the shape {}, needed (experts, rows, columns)",
+                                    to_string(source.dims)));
+        t.dims.erase(t.dims.begin());
+        for (int64_t e = 0; e < source.dims[0]; ++e) {
+            ImportedTensor one = t;
+            one.name.replace(star, 1, std::to_string(e));
+            one.first_row = e * source.dims[1];
+            plan.push_back(std::move(one));
+        }
     }
     std::sort(plan.begin(), plan.end(), [](const ImportedTensor& a, const ImportedTensor& b) {
         return place_of(a.name) < place_of(b.name);

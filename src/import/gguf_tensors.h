@@ -13,10 +13,13 @@ namespace exl3 {
 struct ImportedTensor {
     std::string name;
     const GgufTensor* source = nullptr;
+    std::vector<int64_t> dims;  ///< slowest first
+    int64_t first_row = 0;      ///< in the source, of which it may be one expert
     DType dtype = DType::f32;
     int paired_heads = 0;    ///< rows of this many heads go back to their order; 0: they stay
     bool minus_one = false;  ///< the stored numbers are one too large
     std::string file;        ///< of the source, for errors
+    int64_t numel() const;
 };
 
 /// Every tensor of the checkpoint: embedding, layers in order, final norm, head.

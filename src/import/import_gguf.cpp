@@ -33,6 +33,8 @@ public:
         if (!spec_.tied_head) linear(spec_.head);
         for (const BlockSpec& block : spec_.blocks) {
             for (const LinearSpec& l : linears_of(block, spec_.hidden)) linear(l);
+            if (const auto* moe = std::get_if<MoeSpec>(&block.mlp))
+                need(moe->router.key / "weight", {moe->router.experts, spec_.hidden});
             for (const auto& n :
                  {block.mixer_norm, block.mlp_norm, block.mixer_post_norm, block.mlp_post_norm})
                 if (n) norm(*n, spec_.hidden);
@@ -68,11 +70,11 @@ private:
                         fmt::format("holds no tensor for '{}', which {} needs", key.str(),
                                     spec_.architecture));
         used_.insert(it->first);
-        const GgufTensor& source = *it->second->source;
-        if (!dims.empty() && source.dims != dims)
-            throw Error(Errc::invalid_file, gguf_.where(source),
-                        fmt::format("found the shape {}, needed {}", to_string(source.dims),
-                                    to_string(dims)));
+        const ImportedTensor& t = *it->second;
+        if (!dims.empty() && t.dims != dims)
+            throw Error(Errc::invalid_file, gguf_.where(*t.source),
+                        fmt::format("found the shape {} of '{}', needed {}", to_string(t.dims),
+                                    t.name, to_string(dims)));
     }
 
     const GgufModel& gguf_;
@@ -85,7 +87,7 @@ private:
 // so its checkpoints say bf16 even where the weights are kept in f16.
 std::string compute_dtype(const GgufFamily& family, const Plan& plan) {
     std::map<DType, int64_t> elements;
-    for (const ImportedTensor& t : plan) elements[t.dtype] += t.source->numel();
+    for (const ImportedTensor& t : plan) elements[t.dtype] += t.numel();
     const auto most = std::max_element(elements.begin(), elements.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
     if (most->first == DType::f32) return "float32";
@@ -102,7 +104,7 @@ uint64_t write_weights(ThreadPool& pool, const Plan& plan, const ImportOptions& 
         if (o.progress) o.progress(static_cast<int64_t>(done), static_cast<int64_t>(total));
     };
     for (const ImportedTensor& t : plan) {
-        tensors.push_back({t.name, t.dtype, t.source->dims, [&](SafetensorsWriter& out) {
+        tensors.push_back({t.name, t.dtype, t.dims, [&](SafetensorsWriter& out) {
                                write_tensor(pool, t, out, after_piece);
                            }});
         total += tensors.back().bytes();

@@ -181,9 +181,12 @@ public:
     std::string run() {
         g_.set("general.architecture", c_.arch);
         sizes();
+        experts();
         rope();
         special();
         for (const auto& [name, entry] : source_.tensors()) tensor(name, *entry.info);
+        for (const auto& [name, stack] : experts_)
+            g_.tensor(gguf_name(name), 30, stack.dims, stack.bytes);
         const auto vocab = config_.at("vocab_size").get<size_t>();
         std::vector<std::string> tokens = {"a", "b", "ab"};
         while (tokens.size() < vocab) tokens.push_back(fmt::format("<{}>", tokens.size()));
@@ -221,6 +224,15 @@ private:
             g_.set(key("attention.layer_norm_rms_epsilon"), number<float>("rms_norm_eps"));
         if (given("layer_norm_eps"))
             g_.set(key("attention.layer_norm_epsilon"), number<float>("layer_norm_eps"));
+    }
+
+    void experts() {
+        const char* count = given("num_experts") ? "num_experts" : "num_local_experts";
+        if (!given(count)) return;
+        g_.set(key("expert_count"), number<int>(count))
+            .set(key("expert_used_count"), number<int>("num_experts_per_tok"));
+        if (given("moe_intermediate_size"))
+            g_.set(key("expert_feed_forward_length"), number<int>("moe_intermediate_size"));
     }
 
     void rope() {
@@ -297,7 +309,15 @@ private:
         }
         std::string bytes;
         for (const float x : v) bytes += GgufBytes::raw(to_bf16(x).bits);
-        g_.tensor(gguf_name(name), 30, info.dims, bytes);
+        const size_t at = name.find(".experts.");
+        if (at == std::string::npos) {
+            g_.tensor(gguf_name(name), 30, info.dims, bytes);
+            return;
+        }
+        // ".experts.7.w1.weight" is slice 7 of one tensor. Less than ten of them come in order.
+        Stack& stack = experts_[name.substr(0, at + 8) + name.substr(name.find('.', at + 9))];
+        stack.bytes += bytes;
+        stack.dims = {stack.dims.empty() ? 1 : stack.dims[0] + 1, info.dims[0], info.dims[1]};
     }
 
     // Both halves of a head, one row of each in turn.
@@ -331,8 +351,13 @@ private:
         return "unknown" + name;
     }
 
+    struct Stack {
+        std::string bytes;
+        std::vector<int64_t> dims;
+    };
     const Checkpoint& source_;
     ModelCase c_;
+    std::map<std::string, Stack> experts_;
     Json config_;
     GgufBytes g_;
     int heads_ = 0, kv_heads_ = 0, head_dim_ = 0;
@@ -388,6 +413,8 @@ INSTANTIATE_TEST_SUITE_P(
         ModelCase{"MistralForCausalLM", "llama", true},
         ModelCase{"Ministral3ForCausalLM", "mistral3", true},
         ModelCase{"Qwen2ForCausalLM", "qwen2"}, ModelCase{"Qwen3ForCausalLM", "qwen3"},
+        ModelCase{"MixtralForCausalLM", "llama", true},
+        ModelCase{"Qwen3MoeForCausalLM", "qwen3moe"},
         ModelCase{"Gemma2ForCausalLM", "gemma2", false, true},
         ModelCase{"Gemma3ForCausalLM", "gemma3", false, true}, ModelCase{"Phi3ForCausalLM", "phi3"},
         ModelCase{"SmolLM3ForCausalLM", "smollm3", true}, ModelCase{"Olmo3ForCausalLM", "olmo2"},

@@ -23,11 +23,13 @@ HALVES = dict(Q4_0=[0], Q4_1=[0, 2], Q5_0=[0], Q5_1=[0, 2], Q8_0=[0], Q2_K=[80, 
               IQ3_XXS=[0], IQ3_S=[0], IQ4_NL=[0], IQ4_XS=[0], TQ1_0=[52], TQ2_0=[64], MXFP4=[],
               F16=[0], BF16=[], IQ1_M=[])
 ARCHS = ["LLAMA", "MISTRAL3", "QWEN2", "QWEN3", "GEMMA2", "GEMMA3", "PHI3", "SMOLLM3", "OLMO2",
-         "COMMAND_R", "COHERE2", "GLM4", "EXAONE4", "SEED_OSS", "ERNIE4_5", "ARCEE"]
+         "QWEN3MOE", "COMMAND_R", "COHERE2", "GLM4", "EXAONE4", "SEED_OSS", "ERNIE4_5", "ARCEE"]
 LEAVES = """input_layernorm self_attn.q_proj self_attn.k_proj self_attn.v_proj self_attn.o_proj
 self_attn.qkv_proj self_attn.q_norm self_attn.k_norm post_attention_layernorm
 pre_feedforward_layernorm post_feedforward_layernorm post_self_attn_layernorm post_mlp_layernorm
-mlp.gate_proj mlp.up_proj mlp.down_proj""".split()
+mlp.gate_proj mlp.up_proj mlp.down_proj mlp.gate mlp.experts.gate_proj mlp.experts.up_proj
+mlp.experts.down_proj block_sparse_moe.gate block_sparse_moe.experts.w1 block_sparse_moe.experts.w2
+block_sparse_moe.experts.w3""".split()
 FUSED = {"phi3": {"self_attn.qkv_proj", "mlp.gate_up_proj"}, "glm4": {"mlp.gate_up_proj"}}
 
 

@@ -245,7 +245,7 @@ TEST_F(Import, SizesThatMakeNoSenseAreRefused) {
 TEST_F(Import, MoreThanADenseDecoderIsRefused) {
     GgufBytes moe = tiny_llama_gguf();
     moe.set("llama.expert_count", 8);
-    expect_error(moe, "key 'llama.expert_count'");
+    expect_error(moe, "key 'llama.expert_used_count': missing");
     GgufBytes per_layer = tiny_llama_gguf();
     per_layer.set("llama.attention.key_length", std::vector<int32_t>{4, 8});
     expect_error(per_layer, "differs from layer to layer");
@@ -323,14 +323,17 @@ TEST(ImportNames, AreThoseOfTheReferencePackage) {
     const Json golden = test::load_json(test::source_dir() / "tests/golden/data/gguf.json");
     int names = 0;
     for (const auto& [arch, table] : golden.at("names").items()) {
-        GgufBytes g;
-        g.set("general.architecture", arch);
-        const GgufModel model = GgufModel::open(folder.write("m.gguf", g.str())).value();
-        const GgufFamily& family = family_of(model);
         for (const auto& [gguf, hf] : table.items()) {
+            const bool experts = gguf.ends_with("_exps") || gguf.ends_with("gate_inp");
+            if (experts && arch == "mistral3") continue;
+            GgufBytes g;
+            g.set("general.architecture", arch);
+            if (experts || arch == "qwen3moe") g.set(arch + ".expert_count", 4);
+            const GgufModel model = GgufModel::open(folder.write("m.gguf", g.str())).value();
             GgufTensor t;
             t.name = gguf + ".weight";
-            const std::string got = checkpoint_name(model, family, t);
+            std::string got = checkpoint_name(model, family_of(model), t);
+            if (const size_t star = got.find("*."); star != std::string::npos) got.erase(star, 2);
             bool listed = false;
             for (const Json& name : hf) listed |= got == name.get<std::string>() + ".weight";
             EXPECT_TRUE(listed) << arch << ": " << gguf << " became " << got;
@@ -338,6 +341,17 @@ TEST(ImportNames, AreThoseOfTheReferencePackage) {
         }
     }
     EXPECT_GT(names, 150);
+}
+
+TEST(ImportNames, ExpertsNeedAFamilyThatHasThem) {
+    const TempFolder folder;
+    GgufBytes g;
+    g.set("general.architecture", "qwen3").set("qwen3.expert_count", 4);
+    const GgufModel model = GgufModel::open(folder.write("m.gguf", g.str())).value();
+    EXPECT_NE(error_of([&] {
+                  family_of(model);
+              }).find("key 'qwen3.expert_count': a 'qwen3' with experts cannot be imported"),
+              std::string::npos);
 }
 
 TEST(PreTokenizers, EveryNameGivesATokenizer) {
