@@ -1,8 +1,10 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "core/device.h"
@@ -14,8 +16,29 @@ struct DeviceOptions {
     std::string cpu_isa;  ///< lowers the CPU device's tier; "": the best of this machine
 };
 
-/// "auto" (a usable GPU, else the CPU), "ref" or "cpu"; invalid_argument names the devices there
-/// are.
+/// A GPU of this machine.
+struct GpuDescription {
+    std::string device;  ///< as open_device() takes it: "cuda:0"
+    std::string name;    ///< "NVIDIA H200"
+    std::string architecture;
+    int multiprocessors = 0;
+    uint64_t memory_total = 0, memory_free = 0;  ///< bytes
+    std::string problem;                         ///< why it cannot be used; empty: it can
+};
+/// The GPUs that this build's backend finds; none without a backend or a driver.
+std::vector<GpuDescription> list_gpus();
+/// "cuda", or "" in a build without a GPU backend.
+std::string_view gpu_backend();
+
+/// Bytes per second of device memory, measured. Reads alone, and copies counted twice.
+struct DeviceBandwidth {
+    double read = 0, copy = 0;
+};
+/// For a GPU; nothing for the CPU and ref, whose memory is the machine's.
+std::optional<DeviceBandwidth> measure_device_bandwidth(Device& device);
+
+/// "auto" (a usable GPU, else the CPU), "cpu", "ref" or "cuda:N"; invalid_argument names the
+/// devices there are.
 Result<std::unique_ptr<Device>> open_device(std::string_view name,
                                             const DeviceOptions& options = {});
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "backends/backends.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/machine.h"
@@ -41,7 +42,8 @@ struct Finding {
     std::string what, advice;
 };
 
-std::vector<Finding> find_problems(const Machine& m, const std::vector<Driver>& drivers) {
+std::vector<Finding> find_problems(const Machine& m, const std::vector<Driver>& drivers,
+                                   const std::vector<GpuDescription>& gpus) {
     std::vector<Finding> all;
     const cpu::Isa isa = cpu::best_isa();
     if (isa == cpu::Isa::scalar)
@@ -58,16 +60,25 @@ std::vector<Finding> find_problems(const Machine& m, const std::vector<Driver>& 
                                    bytes_text(m.memory_total)),
                        "raise the limit of the container for models that need more"});
     for (const Driver& d : drivers)
-        if (d.found)
-            all.push_back({fmt::format("an {} GPU driver is here ({}), this build has no GPU "
-                                       "backend",
+        if (d.found && (gpu_backend().empty() || d.name != std::string_view("NVIDIA")))
+            all.push_back({fmt::format("an {} GPU driver is here ({}), this build has no backend "
+                                       "for it",
                                        d.name, d.library),
-                           "models run on the CPU; use a build with a GPU backend"});
+                           "models run on the CPU; build where nvcc is found (EXL3_GPU=CUDA)"});
+    for (const GpuDescription& g : gpus)
+        if (!g.problem.empty())
+            all.push_back({fmt::format("{} ({}): {}", g.device, g.name, g.problem),
+                           "update the driver, or build with its architecture in "
+                           "EXL3_CUDA_ARCHS"});
     return all;
 }
 
+std::string backends() {
+    return std::string(gpu_backend()) + (gpu_backend().empty() ? "" : ", ") + "cpu, ref";
+}
+
 void print_text(const Machine& m, const std::vector<Driver>& drivers,
-                const std::vector<Finding>& problems) {
+                const std::vector<GpuDescription>& gpus, const std::vector<Finding>& problems) {
     print(fmt::format("cpu       {}\n", m.cpu_name));
     std::string features;
     for (const CpuFeature& f : m.features) features += (f.present ? " " : " no-") + f.name;
@@ -80,14 +91,29 @@ void print_text(const Machine& m, const std::vector<Driver>& drivers,
     for (const Driver& d : drivers)
         print(fmt::format("gpu       {} driver {} ({})\n", d.name, d.found ? "found" : "not found",
                           d.library));
-    print("backends  cpu, ref\n");
+    for (const GpuDescription& g : gpus)
+        print(fmt::format("{:<9} {}, {}, {} multiprocessors, {} free of {}\n", g.device, g.name,
+                          g.architecture, g.multiprocessors, bytes_text(g.memory_free),
+                          bytes_text(g.memory_total)));
+    print(fmt::format("backends  {}\n", backends()));
     for (const Finding& f : problems) print(fmt::format("note      {}: {}\n", f.what, f.advice));
-    if (problems.empty()) print("ok        nothing is missing for running models on the CPU\n");
+    if (problems.empty()) print("ok        nothing is missing for running models\n");
 }
 
 void print_document(const Machine& m, const std::vector<Driver>& drivers,
+                    const std::vector<GpuDescription>& found,
                     const std::vector<Finding>& problems) {
     Json features = Json::object(), gpus = Json::array(), notes = Json::array();
+    Json devices = Json::array(), backends = {"cpu", "ref"};
+    for (const GpuDescription& g : found)
+        devices.push_back({{"device", g.device},
+                           {"name", g.name},
+                           {"architecture", g.architecture},
+                           {"multiprocessors", g.multiprocessors},
+                           {"memory_total", g.memory_total},
+                           {"memory_free", g.memory_free},
+                           {"problem", g.problem}});
+    if (!gpu_backend().empty()) backends.push_back(std::string(gpu_backend()));
     for (const CpuFeature& f : m.features) features[f.name] = f.present;
     for (const Driver& d : drivers)
         gpus.push_back({{"vendor", d.name}, {"library", d.library}, {"driver", d.found}});
@@ -100,7 +126,8 @@ void print_document(const Machine& m, const std::vector<Driver>& drivers,
               {"memory_total", m.memory_total},
               {"memory_available", m.memory_available},
               {"gpu_drivers", gpus},
-              {"backends", {"cpu", "ref"}},
+              {"gpus", devices},
+              {"backends", backends},
               {"notes", notes}};
     if (m.memory_limit) d["memory_limit"] = *m.memory_limit;
     print_json(d);
@@ -114,11 +141,12 @@ void add_doctor(Command& command) {
     command.run([&o] {
         const Machine machine = describe_machine();
         const auto drivers = find_drivers();
-        const auto problems = find_problems(machine, drivers);
+        const auto gpus = list_gpus();
+        const auto problems = find_problems(machine, drivers, gpus);
         if (o.json)
-            print_document(machine, drivers, problems);
+            print_document(machine, drivers, gpus, problems);
         else
-            print_text(machine, drivers, problems);
+            print_text(machine, drivers, gpus, problems);
     });
 }
 

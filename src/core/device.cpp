@@ -36,6 +36,21 @@ size_t Workspace::bytes() const {
     return n;
 }
 
+namespace {
+
+struct ClosureGraph final : Graph {
+    explicit ClosureGraph(std::function<void()> s) : step(std::move(s)) {}
+    void launch() override { step(); }
+    std::function<void()> step;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> Stream::capture(const std::function<void()>& step) {
+    step();
+    return std::make_unique<ClosureGraph>(step);
+}
+
 void HostStream::copy(ConstView from, View to) {
     EXL3_CHECK(from.dtype == to.dtype && from.shape == to.shape);
     const size_t bytes = static_cast<size_t>(from.shape[-1]) * size_of(from.dtype);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,16 @@ private:
     size_t block_ = 0, used_ = 0;
 };
 
+/// A recorded step of a stream, to be run again. Goes before its stream.
+class Graph {
+public:
+    Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    virtual ~Graph() = default;
+    virtual void launch() = 0;  ///< queues the step once more on its stream
+};
+
 /// An in-order queue of work on one device. Not thread-safe; one owner at a time.
 class Stream {
 public:
@@ -69,6 +80,10 @@ public:
     virtual void synchronize() = 0;
     /// Copies rows between views of equal shape and dtype; either side may be host memory.
     virtual void copy(ConstView from, View to) = 0;
+    /// Runs `step`, which only queues work on this stream, and records it. A GPU keeps the kernels
+    /// with the addresses they were given, so whatever changes from run to run is read from device
+    /// memory; other devices keep the closure.
+    virtual std::unique_ptr<Graph> capture(const std::function<void()>& step);
     Device& device() const { return device_; }
     Workspace& workspace() { return workspace_; }
 

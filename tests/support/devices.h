@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backends.h"
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "ops/ops.h"
@@ -19,7 +20,8 @@ struct NamedDevice {
     std::unique_ptr<Device> device;
 };
 
-/// ref first, then the CPU at every tier of this machine, once on one thread and once on three.
+/// ref first, then the CPU at every tier of this machine, once on one thread and once on three,
+/// then the GPUs.
 inline std::vector<NamedDevice> all_devices() {
     std::vector<NamedDevice> v;
     v.push_back({"ref", ref::open()});
@@ -27,7 +29,32 @@ inline std::vector<NamedDevice> all_devices() {
         v.push_back(
             {"cpu " + std::string(cpu::name_of(isa)), cpu::open({.threads = 1, .isa = isa})});
     v.push_back({"cpu 3 threads", cpu::open({.threads = 3})});
+    for (const GpuDescription& g : list_gpus())
+        if (g.problem.empty()) v.push_back({g.device, open_device(g.device).value()});
     return v;
+}
+inline bool is_gpu(std::string_view device) {
+    return !gpu_backend().empty() && device.starts_with(gpu_backend());
+}
+
+/// Runs a case on a device; false if it is a GPU without a kernel for one of the ops.
+inline bool runs_on(const std::string& device, const std::function<void()>& run) {
+    try {
+        run();
+        return true;
+    } catch (const Error& e) {
+        if (is_gpu(device) && e.code() == Errc::unsupported) return false;
+        throw;
+    }
+}
+
+/// The f32 values of a view, in host memory.
+inline std::vector<float> values_of(Stream& s, const View& v) {
+    std::vector<float> out(static_cast<size_t>(v.shape.numel()));
+    s.synchronize();
+    s.copy(v, dense(out.data(), DType::f32, v.shape));
+    s.synchronize();
+    return out;
 }
 
 /// Makes the inputs of one case: the same numbers on every device.
@@ -74,7 +101,8 @@ private:
 };
 
 struct Tolerance {
-    double rtol = 1e-5;  ///< of the largest magnitude in the reference result
+    double rtol = 1e-5;   ///< of the largest magnitude in the reference result
+    double gpu_rtol = 0;  ///< on a GPU, where that is more: results of f16 matrix units
 };
 
 /// Runs `make` (which returns an f32 view) on every device and compares with ref.
@@ -84,16 +112,17 @@ inline void expect_same_on_all_devices(Tolerance tolerance,
     for (auto& [name, device] : all_devices()) {
         const auto stream = device->make_stream();
         Arena arena(*device, *stream, 1);
-        const View y = make(*stream, arena);
-        stream->synchronize();
-        std::vector<float> got(static_cast<size_t>(y.shape.numel()));
-        stream->copy(y, dense(got.data(), DType::f32, y.shape));
+        View y;
+        if (!runs_on(name, [&] { y = make(*stream, arena); })) continue;
+        const std::vector<float> got = values_of(*stream, y);
         if (want.empty()) want = got;
         double scale = 1e-30;
         for (const float w : want) scale = std::max(scale, std::fabs(static_cast<double>(w)));
         ASSERT_EQ(got.size(), want.size());
+        const double rtol =
+            is_gpu(name) ? std::max(tolerance.rtol, tolerance.gpu_rtol) : tolerance.rtol;
         for (size_t i = 0; i < got.size(); ++i)
-            ASSERT_NEAR(got[i], want[i], tolerance.rtol * scale)
+            ASSERT_NEAR(got[i], want[i], rtol * scale)
                 << name << ", shape " << to_string(y.shape) << ", element " << i;
     }
 }
