@@ -134,6 +134,84 @@ __device__ __forceinline__ void mma_f16(float (&d)[4], const uint32_t (&a)[4], u
 #endif
 }
 
+/// Four 8x8 blocks of f16 from shared memory into fragments: lane 8 i + r points to row r of block
+/// i; register i of lane 4 g + t gets columns 2 t and 2 t + 1 of row g of block i.
+__device__ __forceinline__ void load_blocks(uint32_t (&r)[4], const void* row) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+                 : "memory");
+#else
+    const int lane = threadIdx.x % kWarp;
+    for (int i = 0; i < 4; ++i) {
+        const auto at = shfl(reinterpret_cast<unsigned long long>(row), i * 8 + lane / 4);
+        r[i] = reinterpret_cast<const uint32_t*>(at)[lane % 4];
+    }
+#endif
+}
+/// The same with each block transposed: register i of lane 4 g + t gets rows 2 t and 2 t + 1 of
+/// column g.
+__device__ __forceinline__ void load_blocks_transposed(uint32_t (&r)[4], const void* row) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+                 : "memory");
+#else
+    const int lane = threadIdx.x % kWarp;
+    for (int i = 0; i < 4; ++i) {
+        const auto low = shfl(reinterpret_cast<unsigned long long>(row), i * 8 + lane % 4 * 2);
+        const auto high = shfl(reinterpret_cast<unsigned long long>(row), i * 8 + lane % 4 * 2 + 1);
+        r[i] = reinterpret_cast<const uint16_t*>(low)[lane / 4] |
+               static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(high)[lane / 4]) << 16;
+    }
+#endif
+}
+
+/// Starts a copy of 16 bytes from device to shared memory, or of zeros where `real` is false.
+__device__ __forceinline__ void copy16_async(void* to, const void* from, bool real) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const int bytes = real ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+#else
+    *static_cast<uint4*>(to) = real ? *static_cast<const uint4*>(from) : uint4{};
+#endif
+}
+/// Ends a group of copies.
+__device__ __forceinline__ void commit_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/// Waits until at most `kNewest` of this thread's groups are under way.
+template <int kNewest>
+__device__ __forceinline__ void wait_for_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(kNewest) : "memory");
+#endif
+}
+/// 2^x, to two units in the last place.
+__device__ __forceinline__ float exp2_fast(float x) {
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+/// Two floats as an f16 pair, the first in the low half.
+__device__ __forceinline__ uint32_t pack_halves(float low, float high) {
+    const __half2 h = __floats2half2_rn(low, high);
+    uint32_t bits;
+    memcpy(&bits, &h, sizeof(bits));
+    return bits;
+}
+
 #endif  // device code
 
 }  // namespace exl3::gpu

@@ -6,6 +6,21 @@
 #include "ops/ops.h"
 
 namespace exl3 {
+namespace {
+
+struct Qkv {
+    View q, k, v;
+};
+Qkv take_qkv(Stream& s, const AttentionSpec& spec, int64_t tokens) {
+    Workspace& w = s.workspace();
+    const int64_t kv = int64_t{spec.kv_heads} * spec.head_dim;
+    const View q = w.take(DType::f32, {tokens, int64_t{spec.heads} * spec.head_dim});
+    const View k = w.take(DType::f32, {tokens, kv});
+    return {q, k, w.take(DType::f32, {tokens, kv})};
+}
+
+}  // namespace
+
 Attention::Attention(Stream& s, const Checkpoint& c, const AttentionSpec& spec, int hidden,
                      int layer)
     : spec_(spec), layer_(layer) {
@@ -46,19 +61,9 @@ void Attention::rotate(Stream& s, const Batch& b, View heads, bool query) const 
                   .query_scale_length = static_cast<float>(rope.original_length)});
 }
 
-void Attention::forward(Stream& s, const Batch& b, View x) const {
-    Workspace& w = s.workspace();
-    const auto scope = w.scope();
-    const int64_t tokens = x.shape[0], dim = spec_.head_dim, heads = spec_.heads,
+View Attention::attend(Stream& s, const Batch& b, View q, View k, View v) const {
+    const int64_t tokens = q.shape[0], dim = spec_.head_dim, heads = spec_.heads,
                   kv = spec_.kv_heads;
-    const View q = w.take(DType::f32, {tokens, heads * dim});
-    const View k = w.take(DType::f32, {tokens, kv * dim});
-    const View v = w.take(DType::f32, {tokens, kv * dim});
-    if (b.tap) b.tap->see(s, q_.spec.tag, x);
-    q_.linear->forward(s, x, q);
-    k_.linear->forward(s, x, k);
-    v_.linear->forward(s, x, v);
-
     if (q_norm_) q_norm_->forward(s, q, q);
     if (k_norm_) k_norm_->forward(s, k, k);
     const View q_heads = reshape(q, {tokens, heads, dim}), k_heads = reshape(k, {tokens, kv, dim});
@@ -69,7 +74,7 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
     const KvView cache = b.cache->layer(layer_);
     ops::kv_append(
         s, {.k = k_heads, .v = reshape(v, {tokens, kv, dim}), .seq = b.seq, .cache = cache});
-    const View y = w.take(DType::f32, {tokens, heads, dim});
+    const View y = s.workspace().take(DType::f32, {tokens, heads, dim});
     ops::attention(s, {.q = q_heads,
                        .cache = cache,
                        .seq = b.seq,
@@ -77,9 +82,29 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
                        .scale = spec_.scale,
                        .softcap = spec_.softcap,
                        .window = spec_.window});
-    const View joined = reshape(y, {tokens, heads * dim});
+    return reshape(y, {tokens, heads * dim});
+}
+
+void Attention::forward(Stream& s, const Batch& b, View x) const {
+    const auto scope = s.workspace().scope();
+    const auto [q, k, v] = take_qkv(s, spec_, x.shape[0]);
+    if (b.tap) b.tap->see(s, q_.spec.tag, x);
+    q_.linear->forward(s, x, q);
+    k_.linear->forward(s, x, k);
+    v_.linear->forward(s, x, v);
+    const View joined = attend(s, b, q, k, v);
     if (b.tap) b.tap->see(s, o_.spec.tag, joined);
     o_.linear->forward(s, joined, x);
+}
+
+bool Attention::add_to(Stream& s, const Batch& b, const Norm* norm, View x) const {
+    if (b.tap || !holds_exl3(o_)) return false;
+    const auto scope = s.workspace().scope();
+    const auto [q, k, v] = take_qkv(s, spec_, x.shape[0]);
+    Exl3FusedArgs stages{.x = x};
+    if (norm && !norm->lead(stages)) return false;
+    if (!run_fused(s, stages, {{q_, q}, {k_, k}, {v_, v}})) return false;
+    return run_fused(s, {.x = attend(s, b, q, k, v), .add = true}, {{o_, x}});
 }
 
 void Attention::each_linear(const LinearVisitor& visit) {

@@ -12,9 +12,12 @@ public:
     /// @param layer  index of this layer in the cache
     Attention(Stream& s, const Checkpoint& c, const AttentionSpec& spec, int hidden, int layer);
     void forward(Stream& s, const Batch& b, View x) const override;
+    bool add_to(Stream& s, const Batch& b, const Norm* norm, View x) const override;
     void each_linear(const LinearVisitor& visit) override;
 
 private:
+    /// From q, k and v as projected, in the workspace, to what o_proj reads.
+    View attend(Stream& s, const Batch& b, View q, View k, View v) const;
     void rotate(Stream& s, const Batch& b, View heads, bool query) const;
 
     AttentionSpec spec_;

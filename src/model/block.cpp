@@ -48,6 +48,7 @@ Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, 
 
 void Block::Half::forward(Stream& s, const Batch& b, ConstView from, View x) const {
     if (!body) return;
+    if (!post && from.data == x.data && body->add_to(s, b, norm ? &*norm : nullptr, x)) return;
     const auto scope = s.workspace().scope();
     const View y = s.workspace().take(DType::f32, x.shape);
     if (norm)

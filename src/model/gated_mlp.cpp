@@ -1,5 +1,6 @@
 #include "model/gated_mlp.h"
 
+#include "model/norm.h"
 #include "ops/ops.h"
 
 namespace exl3 {
@@ -27,6 +28,18 @@ void GatedMlp::forward(Stream& s, const Batch& b, View x) const {
                        .clamp = spec_.clamp});
     if (b.tap) b.tap->see(s, down_.spec.tag, gate);
     down_.linear->forward(s, gate, x);
+}
+
+bool GatedMlp::add_to(Stream& s, const Batch& b, const Norm* norm, View x) const {
+    if (b.tap || !holds_exl3(down_) || spec_.limit > 0) return false;
+    const auto scope = s.workspace().scope();
+    const View gate = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
+    const View up = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
+    Exl3FusedArgs stages{.x = x};
+    if (norm && !norm->lead(stages)) return false;
+    if (!run_fused(s, stages, {{gate_, gate}, {up_, up}})) return false;
+    return run_fused(s, {.x = gate, .gated = true, .up = up, .act = spec_.act, .add = true},
+                     {{down_, x}});
 }
 
 void GatedMlp::each_linear(const LinearVisitor& visit) {

@@ -1,11 +1,13 @@
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
 #include "cache/paged_cache.h"
 #include "cache/state_cache.h"
 #include "model/linear.h"
+#include "ops/exl3.h"
 
 namespace exl3 {
 
@@ -42,11 +44,26 @@ struct LinearSlot {
 };
 using LinearVisitor = std::function<void(LinearSlot&)>;
 
+/// Runs the matrices of one input in one go, with the stages that `around` names (its x, norm,
+/// gated and add members). False, and nothing was done: not all of them are EXL3 matrices.
+struct Into {
+    const LinearSlot& slot;
+    View y;
+};
+bool run_fused(Stream& s, Exl3FusedArgs around, std::initializer_list<Into> matrices);
+/// True if the slot holds an EXL3 matrix.
+bool holds_exl3(const LinearSlot& slot);
+
+class Norm;
+
 /// A part of a model. Constant once loaded; scratch comes from the stream's workspace.
 struct Module {
     virtual ~Module() = default;
     virtual void forward(Stream& s, const Batch& b,
-                         View x) const = 0;                    ///< x (tokens, hidden), in place
+                         View x) const = 0;  ///< x (tokens, hidden), in place
+    /// x += forward(norm(x)), norm absent where null, in fewer passes over memory than one by one.
+    /// False, and nothing was done: this module or its weights have no such form.
+    virtual bool add_to(Stream&, const Batch&, const Norm*, View) const { return false; }
     virtual void each_linear(const LinearVisitor& visit) = 0;  ///< in quantization order
 };
 

@@ -30,6 +30,15 @@ Norm::Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int dim)
 Norm::Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int heads, int head_dim)
     : Norm(s, c, spec, head_weight_shape(spec.span, heads, head_dim)) {}
 
+bool Norm::lead(Exl3FusedArgs& a) const {
+    if (spec_.layer_norm || dim_ != a.x.shape[-1]) return false;
+    a.norm = true;
+    a.norm_weight = weight_.view;
+    a.eps = spec_.eps;
+    a.norm_weight_bias = spec_.weight_bias;
+    return true;
+}
+
 void Norm::forward(Stream& s, ConstView x, View y) const {
     const Shape pieces = {x.shape.numel() / dim_, dim_};
     if (x.shape != pieces) {

@@ -13,6 +13,8 @@ public:
     /// Normalises x (rows, values) into y, which may alias it. Rows are cut into pieces of the
     /// size the norm works on.
     void forward(Stream& s, ConstView x, View y) const;
+    /// Makes this norm the first stage of a fused call. False: it is no RMS norm over whole rows.
+    bool lead(Exl3FusedArgs& a) const;
 
 private:
     Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, std::vector<int64_t> weight_shape);

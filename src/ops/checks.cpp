@@ -191,6 +191,14 @@ void check(const GemmArgs& a) {
     EXL3_CHECK(a.c.data != a.a.data && a.c.data != a.b.data);
 }
 
+void check(const NextTokenArgs& a) {
+    EXL3_CHECK(is_f32(a.logits, 2) && a.logits.shape[1] > 0);
+    const Shape each = {a.logits.shape[0]};
+    for (const View& v : {a.tokens, a.positions, a.kv_len})
+        EXL3_CHECK(is_i32(v, 1) && v.shape == each);
+    EXL3_CHECK(is_i32(a.log, 2) && a.log.shape[0] > 0 && a.log.shape[1] == each[0]);
+}
+
 void check(const HadamardArgs& a) {
     EXL3_CHECK(is_f32(a.x, 2) && a.x.shape[a.columns ? 0 : 1] % kHadamard == 0);
 }

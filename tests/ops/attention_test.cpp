@@ -11,10 +11,11 @@ struct Case {
     bool sinks = false;
     KvBits bits{};
     double rtol = 4e-6;
+    double gpu_rtol = 2e-3;  // queries and weights of the values are f16 there, save when decoding
 };
 
 void expect_attention_same(const Case& c) {
-    expect_same_on_all_devices({.rtol = c.rtol}, [&](Stream& s, Arena& a) {
+    expect_same_on_all_devices({.rtol = c.rtol, .gpu_rtol = c.gpu_rtol}, [&](Stream& s, Arena& a) {
         const PagedBatch b = paged_batch(a, c.sequences, c.kv_heads, c.dim, c.bits);
         fill_cache(s, a, b);
         const Shape shape{b.tokens, c.heads, c.dim};
@@ -35,7 +36,8 @@ void expect_attention_same(const Case& c) {
 
 TEST(Attention, DecodesOneRowPerSequence) {
     for (const int64_t dim : {64, 80, 96, 112, 128, 256})
-        expect_attention_same({.sequences = {{1, 0}, {1, 255}, {1, 256}, {1, 700}}, .dim = dim});
+        expect_attention_same(
+            {.sequences = {{1, 0}, {1, 255}, {1, 256}, {1, 700}}, .dim = dim, .gpu_rtol = 1e-5});
 }
 
 TEST(Attention, PrefillsUnevenSequences) {
@@ -99,7 +101,7 @@ TEST(Attention, QuantizedCache) {
 
 // Logits of several hundred: only the running maximum keeps the exponentials finite.
 TEST(Attention, LargeLogits) {
-    expect_same_on_all_devices({.rtol = 2e-4}, [&](Stream& s, Arena& a) {
+    expect_same_on_all_devices({.rtol = 2e-4, .gpu_rtol = 0.5}, [&](Stream& s, Arena& a) {
         const PagedBatch b = paged_batch(a, {{1, 200}, {30, 50}}, 1, 64);
         fill_cache(s, a, b, 20);
         const View y = a.zeros({31, 2, 64});
@@ -149,8 +151,10 @@ TEST(Attention, PrefillInChunksEqualsOnePass) {
         };
         const View whole = attend({kTokens}),
                    parts = attend({1, 2, 50, 53, 255, 256, 257, kTokens});
-        for (int64_t i = 0; i < whole.shape.numel(); ++i)
-            ASSERT_NEAR(whole.as<float>()[i], parts.as<float>()[i], 2e-6) << name << " at " << i;
+        const std::vector<float> want = values_of(*stream, whole), got = values_of(*stream, parts);
+        // On a GPU a row is worth fewer bits among many than by itself.
+        for (size_t i = 0; i < want.size(); ++i)
+            ASSERT_NEAR(want[i], got[i], is_gpu(name) ? 2e-3 : 2e-6) << name << " at " << i;
     }
 }
 
@@ -173,6 +177,7 @@ TEST(Attention, AFewRowsEqualOneByOne) {
                                    .scale = 0.2f,
                                    .window = window};
                 ops::attention(*stream, args);
+                const std::vector<float> together = values_of(*stream, all);
                 const View one = a.zeros({1, kHeads, kDim});
                 for (int r = 0; r < kRows; ++r) {
                     args.q = dense(q.row<float>(r * kHeads), DType::f32, one.shape);
@@ -180,8 +185,9 @@ TEST(Attention, AFewRowsEqualOneByOne) {
                     args.seq.q_start = a.ints({0, 1}, {2});
                     args.seq.kv_len = a.ints({past + r + 1}, {1});
                     ops::attention(*stream, args);
-                    for (int i = 0; i < kHeads * kDim; ++i)
-                        ASSERT_EQ(one.as<float>()[i], all.row<float>(r * kHeads)[i])
+                    const std::vector<float> alone = values_of(*stream, one);
+                    for (size_t i = 0; i < alone.size(); ++i)
+                        ASSERT_EQ(alone[i], together[static_cast<size_t>(r) * alone.size() + i])
                             << name << ", " << past << " cached, window " << window << ", row "
                             << r;
                 }
@@ -199,7 +205,7 @@ TEST(Attention, ThreadsDoNotChangeTheResult) {
         fill_cache(*stream, a, b);
         const View y = a.zeros({b.tokens, 4, 64});
         ops::attention(*stream, {.q = a.normal(y.shape), .cache = b.cache, .seq = b.seq, .y = y});
-        const std::vector<float> got(y.as<float>(), y.as<float>() + y.shape.numel());
+        const std::vector<float> got = values_of(*stream, y);
         if (want.empty()) want = got;
         EXPECT_EQ(got, want) << threads << " threads";
     }

@@ -42,7 +42,7 @@ TEST(GatedAct, SmallResultsKeepTheirRelativeAccuracy) {
         Arena a(device, *stream, 1);
         const View y = a.raw(x.data(), DType::f32, {1, kCount});
         ops::gated_act(*stream, {.gate = y, .y = y, .act = act});
-        return std::vector<float>(y.as<float>(), y.as<float>() + kCount);
+        return values_of(*stream, y);
     };
     const auto ref = ref::open();
     for (const Act act : kActs) {
@@ -70,9 +70,9 @@ TEST(GatedAct, ExtremeInputsStayInRange) {
             Arena a(*device, *stream, 1);
             const View y = a.raw(x.data(), DType::f32, {1, static_cast<int64_t>(x.size())});
             ops::gated_act(*stream, {.gate = y, .y = y, .act = act});
+            const std::vector<float> got = values_of(*stream, y);
             for (size_t i = 0; i < x.size(); ++i)
-                EXPECT_NEAR(y.as<float>()[i], std::max(x[i], 0.0f),
-                            1e-6 * std::fabs(x[i] > 0 ? x[i] : 1))
+                EXPECT_NEAR(got[i], std::max(x[i], 0.0f), 1e-6 * std::fabs(x[i] > 0 ? x[i] : 1))
                     << name << " at " << x[i];
         }
 }

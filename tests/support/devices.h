@@ -84,6 +84,11 @@ public:
         stream_.copy(dense(data, dtype, shape), tensors_.back().view);
         return tensors_.back().view;
     }
+    /// Overwrites a dense f32 view.
+    void set(View to, const std::vector<float>& v) {
+        stream_.copy(dense(v.data(), DType::f32, to.shape), to);
+        stream_.synchronize();
+    }
     Random& random() { return random_; }
 
 private:

@@ -18,6 +18,7 @@ struct PagedBatch {
     KvView cache;
     int tokens = 0;
     int64_t dim = 0;  ///< channels of a head
+    std::vector<int32_t> kv_len;
 };
 
 /// @param kv_heads, dim  shape of the cache; every value is NaN, so reading a token that was never
@@ -61,7 +62,8 @@ inline PagedBatch paged_batch(Arena& a, const std::vector<Rows>& sequences, int6
                     .pages = a.ints(pages, {count, most})},
             .cache = {.k = k, .v = v, .k_scale = k_scale, .v_scale = v_scale},
             .tokens = q_start.back(),
-            .dim = dim};
+            .dim = dim,
+            .kv_len = kv_len};
 }
 
 /// Caches random keys and values for every token of the batch, those of earlier calls included.
@@ -69,7 +71,7 @@ inline void fill_cache(Stream& s, Arena& a, const PagedBatch& b, double scale = 
     const int64_t sequences = b.seq.kv_len.shape[0];
     std::vector<int32_t> start = {0};
     for (int64_t i = 0; i < sequences; ++i)
-        start.push_back(start.back() + b.seq.kv_len.as<int32_t>()[i]);
+        start.push_back(start.back() + b.kv_len[static_cast<size_t>(i)]);
     SequencesView all = b.seq;
     all.q_start = a.ints(start, {sequences + 1});
     const Shape shape{start.back(), b.cache.kv_heads(), b.dim};
