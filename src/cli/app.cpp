@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -24,8 +25,9 @@ namespace {
 enum Exit { done = 0, failed = 1, wrong_usage = 2, interrupted = 130 };
 
 std::string version() {
-    return fmt::format("exl3 {} (commit {})\nbackends: cpu, ref\ncpu: {}", EXL3_VERSION,
-                       EXL3_COMMIT, cpu::name_of(cpu::best_isa()));
+    return fmt::format("exl3 {} (commit {})\nbackends: {}{}cpu, ref\ncpu: {}", EXL3_VERSION,
+                       EXL3_COMMIT, gpu_backend(), gpu_backend().empty() ? "" : ", ",
+                       cpu::name_of(cpu::best_isa()));
 }
 
 void add_log_level(Command& command) {

@@ -14,6 +14,7 @@
 #include "cli/units.h"
 #include "cpu/bandwidth.h"
 #include "cpu/cpu.h"
+#include "exl3_version.h"
 #include "gen/speed.h"
 #include "quant/inspect.h"
 #include "quant/synthetic.h"
@@ -49,11 +50,17 @@ struct Prefill {
     double tps() const { return static_cast<double>(tokens) / seconds; }
 };
 
+/// Of the memory that the weights are in.
+struct Bandwidth {
+    double read = 0, copy = 0;  ///< bytes per second
+    bool on_device = false;     ///< a GPU's memory
+};
+
 struct Results {
     std::string name, device;
     int threads = 0;
     KvBits kv_bits;
-    cpu::MemoryBandwidth bandwidth;
+    Bandwidth bandwidth;
     double load_seconds = 0;
     WeightTraffic traffic;
     uint64_t weight_bytes = 0, memory_bytes = 0, cache_bytes = 0;
@@ -61,6 +68,25 @@ struct Results {
     std::vector<Prefill> prefill;
     double share(const Decode& d) const { return d.bytes_per_second / bandwidth.copy; }
 };
+
+Bandwidth bandwidth_of(Device& device, ThreadPool& pool) {
+    if (const auto b = measure_device_bandwidth(device)) return {b->read, b->copy, true};
+    const cpu::MemoryBandwidth b = cpu::measure_bandwidth(pool);
+    return {b.read, b.copy, false};
+}
+
+// Bytes that a GPU has left; 0 for other devices.
+uint64_t free_device_memory(const std::string& device) {
+    for (const GpuDescription& g : list_gpus())
+        if (g.device == device) return g.memory_free;
+    return 0;
+}
+
+std::string gpu_name(const std::string& device) {
+    for (const GpuDescription& g : list_gpus())
+        if (g.device == device) return g.name;
+    return "";
+}
 
 // The middle of several passes: at least three, more while they take under a second together.
 template <typename Pass>
@@ -103,12 +129,18 @@ void measure(const BenchOptions& o, Model& model, Stream& s, Results& r) {
     const auto steps = static_cast<int64_t>(o.contexts.size() * o.batches.size());
     Progress progress("measuring, steps");
     {
-        SpeedProbe probe(model, s, sequences, max_of(o.contexts) + 1, o.kv_bits);
+        // A GPU's steps are too short to be timed one by one.
+        const int together = r.bandwidth.on_device ? 16 : 1;
+        SpeedProbe probe(model, s, sequences, max_of(o.contexts) + together, o.kv_bits);
         r.cache_bytes = probe.cache_bytes(sequences, max_of(o.contexts), 1);
         for (const int64_t context : o.contexts)
             for (const int batch : o.batches) {
                 Decode d{.context = context, .batch = batch};
-                d.seconds = typical_seconds([&] { return probe.pass(batch, context, 1); });
+                d.seconds = typical_seconds([&] {
+                    return DecodeStep::supports(model.spec())
+                               ? probe.decode(batch, context, together)
+                               : probe.pass(batch, context, 1);
+                });
                 const uint64_t bytes = r.traffic.bytes + probe.cache_bytes(batch, context, 1);
                 d.bytes_per_second = static_cast<double>(bytes) / d.seconds;
                 r.decode.push_back(d);
@@ -128,7 +160,7 @@ void print_text(const Results& r) {
     print(fmt::format("memory     reads {:.1f} GB/s, copies {:.1f} GB/s\n", r.bandwidth.read / 1e9,
                       r.bandwidth.copy / 1e9));
     print(fmt::format("loading    {:.2f} s\n", r.load_seconds));
-    print(fmt::format("weights    {} ({} read by a step), memory of the process {}\n",
+    print(fmt::format("weights    {} ({} read by a step), memory taken {}\n",
                       bytes_text(r.weight_bytes), bytes_text(r.traffic.bytes),
                       bytes_text(r.memory_bytes)));
     for (const Decode& d : r.decode)
@@ -156,6 +188,8 @@ void print_document(const Results& r) {
         prefill.push_back({{"tokens", p.tokens}, {"tps", p.tps()}, {"seconds", p.seconds}});
     print_json({{"model", r.name},
                 {"device", r.device},
+                {"gpu", gpu_name(r.device)},
+                {"commit", EXL3_COMMIT},
                 {"threads", r.threads},
                 {"kv_bits", {r.kv_bits.keys, r.kv_bits.values}},
                 {"isa", std::string(cpu::name_of(cpu::best_isa()))},
@@ -185,8 +219,9 @@ void bench(const BenchOptions& o) {
     {
         ThreadPool pool(o.device.threads);
         r.threads = pool.threads();
-        r.bandwidth = cpu::measure_bandwidth(pool);
+        r.bandwidth = bandwidth_of(*runtime.device, pool);
     }
+    const uint64_t free_before = free_device_memory(runtime.device->name());
     std::unique_ptr<Model> model;
     {
         const Checkpoint checkpoint = open_source(o);
@@ -198,7 +233,9 @@ void bench(const BenchOptions& o) {
     }
     r.traffic = weight_traffic(*model);
     measure(o, *model, *runtime.stream, r);
-    r.memory_bytes = process_memory().resident;
+    r.memory_bytes = r.bandwidth.on_device
+                         ? free_before - free_device_memory(runtime.device->name())
+                         : process_memory().resident;
     if (o.json)
         print_document(r);
     else

@@ -19,14 +19,32 @@ Session::Session(const Model& model, Stream& s, const SessionOptions& options)
     std::iota(pages_.begin(), pages_.end(), 0);
 }
 
+void Session::require_ids(std::span<const int32_t> tokens) const {
+    for (const int32_t id : tokens)
+        if (id < 0 || id >= model_.spec().vocab)
+            throw Error(Errc::invalid_argument, {},
+                        fmt::format("token id {}: needed 0 to {}", id, model_.spec().vocab - 1));
+}
+
+ConstView Session::run_one(int32_t token) {
+    if (!step_)
+        step_ = std::make_unique<DecodeStep>(
+            model_, stream_, cache_, states_,
+            DecodeStep::Options{.pages = pages_, .rope_length = options_.rope_length});
+    const auto position = static_cast<int32_t>(size_);
+    step_->set({&token, 1}, {&position, 1});
+    step_->run();
+    stream_.synchronize();
+    ++size_;
+    return step_->logits();
+}
+
 // Runs one chunk; the returned logits live in the caller's workspace scope.
-View Session::run(std::span<const int32_t> tokens, Rows rows) {
+ConstView Session::run(std::span<const int32_t> tokens, Rows rows) {
+    require_ids(tokens);
+    if (tokens.size() == 1 && DecodeStep::supports(model_.spec())) return run_one(tokens[0]);
     const auto n = static_cast<int64_t>(tokens.size());
     const ModelSpec& spec = model_.spec();
-    for (const int32_t id : tokens)
-        if (id < 0 || id >= spec.vocab)
-            throw Error(Errc::invalid_argument, {},
-                        fmt::format("token id {}: needed 0 to {}", id, spec.vocab - 1));
     Workspace& w = stream_.workspace();
     std::vector<int32_t> positions(tokens.size());
     std::iota(positions.begin(), positions.end(), static_cast<int32_t>(size_));
@@ -93,7 +111,7 @@ void Session::feed(std::span<const int32_t> tokens, std::span<float> logits) {
     const auto chunk = static_cast<size_t>(options_.chunk);
     for (size_t i = 0; i < tokens.size(); i += chunk) {
         const auto scope = stream_.workspace().scope();
-        const View y = run(tokens.subspan(i, std::min(chunk, tokens.size() - i)), Rows::last);
+        const ConstView y = run(tokens.subspan(i, std::min(chunk, tokens.size() - i)), Rows::last);
         if (i + chunk >= tokens.size())
             stream_.copy(y, dense(logits.data(), DType::f32, {1, model_.spec().vocab}));
     }
@@ -108,7 +126,7 @@ void Session::feed_all(std::span<const int32_t> tokens,
     for (size_t i = 0; i < tokens.size(); i += chunk) {
         const auto scope = stream_.workspace().scope();
         const int64_t first = size_;
-        const View y = run(tokens.subspan(i, std::min(chunk, tokens.size() - i)), Rows::all);
+        const ConstView y = run(tokens.subspan(i, std::min(chunk, tokens.size() - i)), Rows::all);
         host.resize(static_cast<size_t>(y.shape.numel()));
         stream_.copy(y, dense(host.data(), DType::f32, y.shape));
         each(first, dense(host.data(), DType::f32, y.shape));

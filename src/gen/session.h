@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/paged_cache.h"
+#include "gen/decode_step.h"
 #include "model/model.h"
 
 namespace exl3 {
@@ -40,7 +41,10 @@ public:
 
 private:
     enum class Rows { last, all };
-    View run(std::span<const int32_t> tokens, Rows rows);
+    ConstView run(std::span<const int32_t> tokens, Rows rows);
+    void require_ids(std::span<const int32_t> tokens) const;
+    /// Runs one token by the recorded step; the logits stay until the next.
+    ConstView run_one(int32_t token);
     void require_room(size_t tokens) const;
     void keep_point();
 
@@ -51,6 +55,7 @@ private:
     StateCache states_;
     std::vector<int32_t> pages_;
     int64_t size_ = 0;
+    std::unique_ptr<DecodeStep> step_;  // made with the first single token
     /// The recurrent state after `size` tokens, in host memory.
     struct Point {
         int64_t size = 0;

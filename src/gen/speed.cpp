@@ -102,6 +102,34 @@ double SpeedProbe::pass(int sequences, int64_t past, int64_t added) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+double SpeedProbe::decode(int sequences, int64_t past, int steps) {
+    EXL3_CHECK(pages_for(past + steps) <= pages_each_);
+    const auto n = static_cast<size_t>(sequences);
+    if (step_sequences_ != sequences) {
+        step_ = nullptr;
+        step_ = std::make_unique<DecodeStep>(
+            model_, stream_, cache_, states_,
+            DecodeStep::Options{
+                .sequences = sequences,
+                .pages = std::span(pages_).first(n * static_cast<size_t>(pages_each_)),
+                .rope_length = past + 1,
+                .choose = true});
+        step_sequences_ = sequences;
+        step_->set(std::vector<int32_t>(n, 0), std::vector<int32_t>(n, static_cast<int32_t>(past)));
+        step_->run();  // records
+    }
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < n; ++i)
+        tokens.push_back(
+            static_cast<int32_t>(noise64(5, i) % static_cast<uint64_t>(model_.spec().vocab)));
+    step_->set(tokens, std::vector<int32_t>(n, static_cast<int32_t>(past)));
+    stream_.synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < steps; ++i) step_->run();
+    stream_.synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / steps;
+}
+
 uint64_t SpeedProbe::cache_bytes(int sequences, int64_t past, int64_t added) const {
     const uint64_t each =
         bytes_per_token_ * static_cast<uint64_t>(past + added) + 2 * states_.bytes_per_slot();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/paged_cache.h"
+#include "gen/decode_step.h"
 #include "model/model.h"
 
 namespace exl3 {
@@ -19,6 +20,10 @@ public:
     /// Seconds of one step: each of the first `sequences` sequences has `past` tokens and adds
     /// `added`; the logits of each one's last token come to the host.
     double pass(int sequences, int64_t past, int64_t added);
+    /// Seconds of one decoding step, over `steps` that follow each other as DecodeStep runs them:
+    /// each of the first `sequences` sequences has `past` tokens, and the most probable token is
+    /// chosen on the device.
+    double decode(int sequences, int64_t past, int steps);
     /// Bytes that such a step moves between memory and the attention and recurrent layers: keys and
     /// values are read, states read and written.
     uint64_t cache_bytes(int sequences, int64_t past, int64_t added) const;
@@ -34,6 +39,8 @@ private:
     std::vector<int32_t> pages_;  // (sequences, pages_each)
     std::vector<int32_t> slots_;  // one per sequence
     std::vector<float> logits_;
+    std::unique_ptr<DecodeStep> step_;  // of step_sequences_
+    int step_sequences_ = 0;
 };
 
 /// Bytes of the matrices that a step reads (embedding rows are a few and left out), and their

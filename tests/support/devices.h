@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,10 +26,12 @@ struct NamedDevice {
 inline std::vector<NamedDevice> all_devices() {
     std::vector<NamedDevice> v;
     v.push_back({"ref", ref::open()});
-    for (const cpu::Isa isa : cpu::available_isas())
+    const char* only = std::getenv("EXL3_TEST_DEVICES");  // "gpu": ref and the GPUs alone
+    const bool cpus = !only || std::string_view(only) != "gpu";
+    for (const cpu::Isa isa : cpus ? cpu::available_isas() : std::vector<cpu::Isa>())
         v.push_back(
             {"cpu " + std::string(cpu::name_of(isa)), cpu::open({.threads = 1, .isa = isa})});
-    v.push_back({"cpu 3 threads", cpu::open({.threads = 3})});
+    if (cpus) v.push_back({"cpu 3 threads", cpu::open({.threads = 3})});
     for (const GpuDescription& g : list_gpus())
         if (g.problem.empty()) v.push_back({g.device, open_device(g.device).value()});
     return v;
