@@ -1,5 +1,6 @@
 #pragma once
 #include "model/linear.h"
+#include "ops/exl3.h"
 
 namespace exl3 {
 
