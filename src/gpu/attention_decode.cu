@@ -198,6 +198,54 @@ struct PageRange {
           count(u.position(u.count - 1) / kPageTokens - first + 1) {}
 };
 
+// Adds up the pages of some queries. Pages go to lanes, and follow each other, by their place in
+// the sequence: pages that a query does not see add zeros and change nothing.
+template <int kDim>
+__device__ void join_parts(const AttentionKernelArgs& a, const Parts& parts, const Queries& u,
+                           int kv_head, const PageRange& pages, int64_t first_slot,
+                           Joined<kDim>& joined) {
+    const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+    const int end = pages.first + pages.count;
+    const auto at = [&](int page, int i) {
+        return (first_slot + page - pages.first) * kQueries + i;
+    };
+    for (int i = warp; i < u.count; i += kWarps) {
+        float top = -INFINITY, total = 0;
+        for (int p = pages.first / kWarp * kWarp + lane; p < end; p += kWarp)
+            if (p >= pages.first) top = fmaxf(top, __ldcg(parts.weights + at(p, i)).x);
+        top = warp_max(top);
+        for (int p = pages.first / kWarp * kWarp + lane; p < end; p += kWarp)
+            if (p >= pages.first) {
+                const float2 w = __ldcg(parts.weights + at(p, i));
+                total += weight_of(w.x, top) * w.y;
+            }
+        total = warp_sum(total);
+        if (lane == 0) {
+            joined.top[0][i] = top;
+            joined.total[0][i] = total;
+        }
+    }
+    __syncthreads();
+    const int fours = a.dim / 4;
+    for (int e = threadIdx.x; e < u.count * fours; e += blockDim.x) {
+        const int i = e / fours, c = e % fours * 4;
+        const float top = joined.top[0][i];
+        float4 sum{};
+        // Enough loads under way to hide how far the second-level cache is.
+#pragma unroll 8
+        for (int p = pages.first; p < end; ++p) {
+            const float f = weight_of(__ldcg(parts.weights + at(p, i)).x, top);
+            const float4 v =
+                __ldcg(reinterpret_cast<const float4*>(parts.sums + at(p, i) * a.dim + c));
+            sum = {fmaf(f, v.x, sum.x), fmaf(f, v.y, sum.y), fmaf(f, v.z, sum.z),
+                   fmaf(f, v.w, sum.w)};
+        }
+        const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+        for (int j = 0; j < 4; ++j)
+            finish(a, u, kv_head, i, c + j, {top, joined.total[0][i], values[j]});
+    }
+}
+
 template <int kDim, bool kQuantized>
 __device__ void attend(const AttentionKernelArgs& a, const Parts& parts, const Queries& u,
                        int queries_index, int kv_head, int page, const PageRange& pages,
@@ -241,17 +289,7 @@ __device__ void attend(const AttentionKernelArgs& a, const Parts& parts, const Q
             __threadfence();
         }
         __syncthreads();
-        if (joined.last)
-            for (int e = threadIdx.x; e < u.count * a.dim; e += blockDim.x) {
-                const int i = e / a.dim, c = e % a.dim;
-                Running r;
-                for (int p = 0; p < pages.count; ++p) {
-                    const int64_t at = (first_slot + p) * kQueries + i;
-                    const float2 w = __ldcg(parts.weights + at);
-                    r.add(w.x, w.y, __ldcg(parts.sums + at * a.dim + c));
-                }
-                finish(a, u, kv_head, i, c, r);
-            }
+        if (joined.last) join_parts<kDim>(a, parts, u, kv_head, pages, first_slot, joined);
     }
     __syncthreads();  // before the next piece of work uses `joined`
 }
@@ -309,7 +347,7 @@ void run(GpuStream& s, const AttentionKernelArgs& a, int sequences, int64_t toke
     for (int64_t begin = 0; begin < sequences; begin += at_once) {
         const int64_t end = std::min<int64_t>(begin + at_once, sequences);
         const int64_t most = (end - begin) * slots_each;
-        const auto blocks = std::min<int64_t>(most, 4 * s.multiprocessors());
+        const auto blocks = std::min<int64_t>(most, (kDim > 64 ? 2 : 4) * s.multiprocessors());
         launch(s, "attention", {dim3(static_cast<unsigned>(blocks)), dim3(kWarps * kWarp), shared},
                decode<kDim, kQuantized>, a, parts, static_cast<int>(begin), static_cast<int>(end));
     }

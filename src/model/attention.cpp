@@ -61,19 +61,45 @@ void Attention::rotate(Stream& s, const Batch& b, View heads, bool query) const 
                   .query_scale_length = static_cast<float>(rope.original_length)});
 }
 
+bool Attention::turn_and_append(Stream& s, const Batch& b, View q, View k, View v) const {
+    const auto over_heads = [&](const std::optional<Norm>& n) {
+        return n ? n->over_heads(spec_.head_dim) : HeadNorm{};
+    };
+    const std::optional<HeadNorm> q_norm = over_heads(q_norm_), k_norm = over_heads(k_norm_);
+    if (!q_norm || !k_norm || (spec_.rope && !inv_freq_)) return false;
+    const RopeSpec rope = spec_.rope.value_or(RopeSpec{});
+    ops::rope_append(s, {.q = q,
+                         .k = k,
+                         .v = v,
+                         .q_norm = *q_norm,
+                         .k_norm = *k_norm,
+                         .positions = b.positions,
+                         .inv_freq = inv_freq_.view,
+                         .style = rope.style,
+                         .attention_factor = attention_factor_,
+                         .query_scale_beta = rope.query_scale_beta,
+                         .query_scale_length = static_cast<float>(rope.original_length),
+                         .seq = b.seq,
+                         .cache = b.cache->layer(layer_)});
+    return true;
+}
+
 View Attention::attend(Stream& s, const Batch& b, View q, View k, View v) const {
     const int64_t tokens = q.shape[0], dim = spec_.head_dim, heads = spec_.heads,
                   kv = spec_.kv_heads;
-    if (q_norm_) q_norm_->forward(s, q, q);
-    if (k_norm_) k_norm_->forward(s, k, k);
-    const View q_heads = reshape(q, {tokens, heads, dim}), k_heads = reshape(k, {tokens, kv, dim});
-    if (spec_.rope) {
-        rotate(s, b, q_heads, true);
-        rotate(s, b, k_heads, false);
+    const View q_heads = reshape(q, {tokens, heads, dim}), k_heads = reshape(k, {tokens, kv, dim}),
+               v_heads = reshape(v, {tokens, kv, dim});
+    if (!turn_and_append(s, b, q_heads, k_heads, v_heads)) {
+        if (q_norm_) q_norm_->forward(s, q, q);
+        if (k_norm_) k_norm_->forward(s, k, k);
+        if (spec_.rope) {
+            rotate(s, b, q_heads, true);
+            rotate(s, b, k_heads, false);
+        }
+        ops::kv_append(s,
+                       {.k = k_heads, .v = v_heads, .seq = b.seq, .cache = b.cache->layer(layer_)});
     }
     const KvView cache = b.cache->layer(layer_);
-    ops::kv_append(
-        s, {.k = k_heads, .v = reshape(v, {tokens, kv, dim}), .seq = b.seq, .cache = cache});
     const View y = s.workspace().take(DType::f32, {tokens, heads, dim});
     ops::attention(s, {.q = q_heads,
                        .cache = cache,

@@ -18,6 +18,8 @@ public:
 private:
     /// From q, k and v as projected, in the workspace, to what o_proj reads.
     View attend(Stream& s, const Batch& b, View q, View k, View v) const;
+    /// Norms, rotation and caching in one op. False, and nothing was done: a part has no such form.
+    bool turn_and_append(Stream& s, const Batch& b, View q, View k, View v) const;
     void rotate(Stream& s, const Batch& b, View heads, bool query) const;
 
     AttentionSpec spec_;

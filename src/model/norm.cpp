@@ -39,6 +39,11 @@ bool Norm::lead(Exl3FusedArgs& a) const {
     return true;
 }
 
+std::optional<HeadNorm> Norm::over_heads(int head_dim) const {
+    if (spec_.layer_norm || dim_ != head_dim || weight_.view.rows() > 1) return std::nullopt;
+    return HeadNorm{weight_.view, spec_.eps, spec_.weight_bias};
+}
+
 void Norm::forward(Stream& s, ConstView x, View y) const {
     const Shape pieces = {x.shape.numel() / dim_, dim_};
     if (x.shape != pieces) {

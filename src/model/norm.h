@@ -1,6 +1,7 @@
 #pragma once
 #include "model/linear.h"
 #include "ops/exl3.h"
+#include "ops/rope_append.h"
 
 namespace exl3 {
 
@@ -16,6 +17,9 @@ public:
     void forward(Stream& s, ConstView x, View y) const;
     /// Makes this norm the first stage of a fused call. False: it is no RMS norm over whole rows.
     bool lead(Exl3FusedArgs& a) const;
+    /// This norm over heads as a stage of rope_append; nothing if it is no RMS norm with one weight
+    /// for heads of that size.
+    std::optional<HeadNorm> over_heads(int head_dim) const;
 
 private:
     Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, std::vector<int64_t> weight_shape);

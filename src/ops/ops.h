@@ -10,6 +10,7 @@
 #include "ops/moe.h"
 #include "ops/norm.h"
 #include "ops/rope.h"
+#include "ops/rope_append.h"
 #include "ops/sample.h"
 
 namespace exl3 {
