@@ -20,7 +20,7 @@ inline StoredPlane stored_plane(const ConstView& from, const View& data, const V
 }
 
 // One head of one token, by one warp.
-__device__ void store_head(const StoredPlane& p, int64_t from_head, int64_t to_head, int dim,
+inline __device__ void store_head(const StoredPlane& p, int64_t from_head, int64_t to_head, int dim,
                            int lane) {
     const float* x = p.from + from_head * p.from_stride;
     if (!p.scale) {

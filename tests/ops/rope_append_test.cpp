@@ -23,6 +23,7 @@ View turned(Stream& s, Arena& a, const Case& c) {
     for (int64_t i = 0; i < c.rotated / 2; ++i)
         inv_freq.push_back(
             std::pow(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(c.rotated)));
+    fill_cache(s, a, b);
     const auto norm = [&](DType type) {
         return c.norms ? HeadNorm{a.normal({c.dim}, type), 1e-6f, 1} : HeadNorm{};
     };
