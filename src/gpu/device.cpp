@@ -97,7 +97,7 @@ GpuStream::GpuStream(Device& device, int index, int multiprocessors)
     : Stream(device), index_(index), multiprocessors_(multiprocessors) {
     enter();
     require(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "creation of a stream");
-    zeros(1 << 16);
+    zeros(1 << 18);
 }
 
 GpuStream::~GpuStream() {

@@ -18,33 +18,36 @@ struct Encoded {
 // closed, storage gives the states back, and the values are those of the states.
 Encoded encode(
     Device& device, int64_t tiles, int bits, Codebook codebook, double rms,
-    const std::function<void(View)>& edit = [](View) {}) {
+    const std::function<void(float*)>& edit = [](float*) {}) {
     const auto stream = device.make_stream();
     Arena a(device, *stream, 17);
-    const View target = a.normal({tiles, kTileSize}, DType::f32, rms);
-    edit(target);
-    const View values = a.zeros({tiles, kTileSize});
-    const Tensor states = device.make_tensor(DType::u16, {tiles, kTileSize});
+    const Shape shape = {tiles, kTileSize};
+    Encoded r{.tiles = tiles};
+    for (int64_t i = 0; i < shape.numel(); ++i)
+        r.target.push_back(static_cast<float>(rms * a.random().normal()));
+    edit(r.target.data());
+    const View target = a.raw(r.target.data(), DType::f32, shape);
+    const View values = a.zeros(shape);
+    const Tensor states = device.make_tensor(DType::u16, shape);
     ops::encode_tiles(*stream, {.target = target,
                                 .states = states.view,
                                 .values = values,
                                 .codebook = codebook,
                                 .bits = bits});
+    r.values = values_of(*stream, values);
+    r.states.resize(static_cast<size_t>(shape.numel()));
+    stream->copy(states.view, dense(r.states.data(), DType::u16, shape));
     stream->synchronize();
-    Encoded r{.tiles = tiles};
-    for (int64_t t = 0; t < tiles; ++t) {
-        const std::span<const uint16_t, kTileSize> s{states.view.row<uint16_t>(t), kTileSize};
+    for (size_t t = 0; t < static_cast<size_t>(tiles); ++t) {
+        const std::span<const uint16_t, kTileSize> s{r.states.data() + t * kTileSize, kTileSize};
         std::vector<uint16_t> words(static_cast<size_t>(tile_words(bits)));
         std::array<uint16_t, kTileSize> again{};
         pack_states(s, words, bits);
         unpack_states(words, again, bits);
         for (size_t p = 0; p < kTileSize; ++p) {
             EXPECT_EQ(again[p], s[p]) << "the ring is open: tile " << t << ", position " << p;
-            const float v = values.row<float>(t)[p], w = target.row<float>(t)[p];
+            const float v = r.values[t * kTileSize + p], w = r.target[t * kTileSize + p];
             EXPECT_EQ(v, to_float(decode_state(s[p], codebook)));
-            r.states.push_back(s[p]);
-            r.values.push_back(v);
-            r.target.push_back(w);
             r.squared_error += (v - w) * static_cast<double>(v - w);
         }
     }
@@ -104,14 +107,14 @@ TEST(EncodeTiles, DecodedTilesComeBackExactly) {
     for (const auto& [name, device] : all_devices())
         for (const Codebook codebook : kCodebooks)
             for (const int bits : {2, 4, 5, 8}) {
-                const auto decoded = [&](View target) {
+                const auto decoded = [&](float* target) {
                     Random random(5);
                     std::vector<uint16_t> words(static_cast<size_t>(tile_words(bits)));
                     std::array<uint16_t, kTileSize> states{};
                     for (auto& w : words) w = static_cast<uint16_t>(random.next());
                     unpack_states(words, states, bits);
                     for (size_t p = 0; p < kTileSize; ++p)
-                        target.as<float>()[p] = to_float(decode_state(states[p], codebook));
+                        target[p] = to_float(decode_state(states[p], codebook));
                 };
                 // Another state may have the same value, so values are compared.
                 EXPECT_EQ(encode(*device, 1, bits, codebook, 1, decoded).squared_error, 0)
@@ -125,7 +128,7 @@ TEST(EncodeTiles, AnyFiniteTargetHasAClosedPath) {
         for (const float extreme : {3.3e38f, -70.0f, 4.2f, 0.0f}) {
             double want = 0;
             for (const auto& [name, device] : devices) {
-                const auto all = [&](View x) { std::fill_n(x.as<float>(), kTileSize, extreme); };
+                const auto all = [&](float* x) { std::fill_n(x, kTileSize, extreme); };
                 const Encoded r = encode(*device, 1, bits, kMul1, 1, all);
                 // A tile of one far value is as near to it on average as the code allows.
                 double mean = 0;
@@ -140,7 +143,7 @@ TEST(EncodeTiles, AnyFiniteTargetHasAClosedPath) {
 TEST(EncodeTiles, OneOutlierDoesNotSpoilItsTile) {
     const auto device = cpu::open();
     for (int bits = 2; bits <= 8; ++bits) {
-        const auto outlier = [](View x) { x.as<float>()[77] = 30; };
+        const auto outlier = [](float* x) { x[77] = 30; };
         const Encoded with = encode(*device, 1, bits, kMul1, 0.9, outlier);
         const Encoded without = encode(*device, 1, bits, kMul1, 0.9);
         double rest = 0;

@@ -1,0 +1,10 @@
+#include "gpu/exl3_matmul.cuh"
+
+namespace exl3::gpu {
+
+template <>
+MatmulKernel matmul_kernel<2>(bool pairs, int tile) {
+    return pick_matmul<2>(pairs, tile);
+}
+
+}  // namespace exl3::gpu

@@ -1,0 +1,10 @@
+#include "gpu/exl3_matmul.cuh"
+
+namespace exl3::gpu {
+
+template <>
+MatmulKernel matmul_kernel<7>(bool pairs, int tile) {
+    return pick_matmul<7>(pairs, tile);
+}
+
+}  // namespace exl3::gpu
