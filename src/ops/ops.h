@@ -9,6 +9,7 @@
 #include "ops/linear.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
+#include "ops/recurrence.h"
 #include "ops/rope.h"
 #include "ops/rope_append.h"
 #include "ops/sample.h"
