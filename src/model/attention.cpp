@@ -115,16 +115,26 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
     const auto scope = s.workspace().scope();
     const auto [q, k, v] = take_qkv(s, spec_, x.shape[0]);
     if (b.tap) b.tap->see(s, q_.spec.tag, x);
-    q_.linear->forward(s, x, q);
+    View gate;
+    if (spec_.interleaved_gate) {
+        gate = s.workspace().take(DType::f32, q.shape);
+        const View both = s.workspace().take(DType::f32, {x.shape[0], 2 * q.shape[1]});
+        q_.linear->forward(s, x, both);
+        ops::split_groups(s, {.x = both, .parts = {q, gate}, .groups = spec_.heads});
+    } else {
+        q_.linear->forward(s, x, q);
+    }
     k_.linear->forward(s, x, k);
     v_.linear->forward(s, x, v);
     const View joined = attend(s, b, q, k, v);
+    const Shape heads = {x.shape[0], spec_.heads, spec_.head_dim};
+    if (gate) ops::head_gate(s, {.x = reshape(joined, heads), .gate = reshape(gate, heads)});
     if (b.tap) b.tap->see(s, o_.spec.tag, joined);
     o_.linear->forward(s, joined, x);
 }
 
 bool Attention::add_to(Stream& s, const Batch& b, const Norm* norm, View x) const {
-    if (b.tap || !holds_exl3(o_)) return false;
+    if (b.tap || spec_.interleaved_gate || !holds_exl3(o_)) return false;
     const auto scope = s.workspace().scope();
     const auto [q, k, v] = take_qkv(s, spec_, x.shape[0]);
     Exl3FusedArgs stages{.x = x};
