@@ -42,6 +42,7 @@ function(exl3_layers)
   # Third-party libraries, each named once, by the layer that hides it behind a header of ours.
   exl3_third_party(base fmt::fmt Threads::Threads)
   exl3_third_party(io nlohmann_json::nlohmann_json)
+  exl3_third_party(server Boost::headers yaml-cpp)
   exl3_third_party(cli CLI11::CLI11 ${CMAKE_DL_LIBS})
   if(EDIT_FOUND)
     exl3_third_party(cli PkgConfig::EDIT)
