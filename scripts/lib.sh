@@ -1,7 +1,8 @@
 # Shared by the scripts beside it: what to install and how to say what happens.
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
-                libpcre2-dev libutf8proc-dev libedit-dev)
-test_packages=(python3 python3-numpy libgtest-dev xz-utils)
+                libpcre2-dev libutf8proc-dev libedit-dev
+                libboost1.81-dev libyaml-cpp-dev)
+test_packages=(python3 python3-numpy python3-venv libgtest-dev xz-utils)
 
 say() { printf '\n== %s\n' "$*"; }
 
