@@ -16,8 +16,9 @@ namespace arch {
 namespace {
 
 // The same text stack stands under different prefixes, depending on the writer of the file.
-constexpr std::string_view kPrefixes[] = {"model", "model.language_model", "language_model.model",
-                                          "backbone", ""};
+constexpr std::string_view kPrefixes[] = {
+    "model",    "model.language_model",       "language_model.model",
+    "backbone", "model.language_model.model", ""};
 
 using Has = std::function<bool(std::string_view)>;
 using TensorShape = std::function<std::vector<int64_t>(std::string_view)>;
@@ -31,7 +32,8 @@ ArchInput make_input(const HfConfig& config, const Has& has, const TensorShape& 
             in.prefix = std::string(prefix);
             break;
         }
-    for (const std::string_view head : {"lm_head", "language_model.lm_head"})
+    for (const std::string_view head :
+         {"lm_head", "language_model.lm_head", "model.language_model.lm_head"})
         if (has((Key(std::string(head)) / "weight").str()) ||
             has((Key(std::string(head)) / "trellis").str()))
             in.head = std::string(head);

@@ -63,6 +63,46 @@ void sigmoid_router(const ArchInput& in, MoeSpec& moe, std::vector<std::string> 
                fmt::format("found {}, needed at most n_group = {}", r.groups_kept, r.groups));
 }
 
+int shared_width(const HfConfig& c, std::string_view key, int otherwise, int inner) {
+    const int count = c.get<int>(key, otherwise);
+    const int64_t width = int64_t{count} * inner;
+    if (count < 0 || width > kMaxSize)
+        c.fail(key, fmt::format("found {}, needed 0 to {}", count, kMaxSize / inner));
+    return static_cast<int>(width);
+}
+
+std::vector<bool> sparse_layers(const ArchInput& in, size_t layers, int first_dense_default) {
+    const HfConfig& c = in.config;
+    const auto types = c.list<std::string>("mlp_layer_types");
+    const int first = c.get<int>("first_k_dense_replace", first_dense_default);
+    if (!types.empty() && types.size() < layers)
+        c.fail("mlp_layer_types", fmt::format("found {} entries, needed {}", types.size(), layers));
+    std::vector<bool> sparse;
+    for (size_t i = 0; i < layers; ++i) {
+        if (!types.empty() && types[i] != "sparse" && types[i] != "dense")
+            c.fail("mlp_layer_types", fmt::format("found '{}', needed sparse or dense", types[i]));
+        sparse.push_back(types.empty() ? static_cast<int>(i) >= first : types[i] == "sparse");
+    }
+    return sparse;
+}
+
+void add_sigmoid_experts(const ArchInput& in, ModelSpec& spec, int first_dense_default,
+                         bool normalise_default) {
+    const HfConfig& c = in.config;
+    const int inner = size(c, "moe_intermediate_size"),
+              shared = shared_width(c, "n_shared_experts", 1, inner);
+    const auto sparse = sparse_layers(in, spec.blocks.size(), first_dense_default);
+    for (size_t i = 0; i < spec.blocks.size(); ++i) {
+        if (!sparse[i]) continue;
+        BlockSpec& block = spec.blocks[i];
+        const Key at = block.key / "mlp";
+        MoeSpec moe = experts(in, at, inner, normalise_default);
+        sigmoid_router(in, moe, {at / "gate.e_score_correction_bias"});
+        add_shared_expert(moe, at / "shared_experts", shared);
+        block.mlp = moe;
+    }
+}
+
 void add_shared_expert(MoeSpec& moe, const Key& key, int width) {
     if (width == 0) return;
     moe.shared =

@@ -4,7 +4,15 @@ namespace exl3::arch {
 
 // Gemma 3 text: Gemma 2 without soft caps, with head norms on q and k; sliding layers rotate with a
 // base of their own (rope_local_base_freq), unscaled.
-ModelSpec gemma3(const ArchInput& in) {
+ModelSpec gemma3(const ArchInput& given) {
+    // Files of multimodal models leave out what the class fills in.
+    const ArchInput in = with_defaults(given, {{"num_attention_heads", 8},
+                                               {"num_key_value_heads", 4},
+                                               {"head_dim", 256},
+                                               {"rms_norm_eps", 1e-6},
+                                               {"vocab_size", 262208},
+                                               {"max_position_embeddings", 131072},
+                                               {"rope_theta", 1e6}});
     ModelSpec m = gemma(in);
     add_head_norms(m);
     const HfConfig& c = in.config;

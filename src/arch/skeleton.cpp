@@ -11,9 +11,6 @@
 namespace exl3 {
 namespace {
 
-// Beyond this no model goes; it keeps every product of two sizes inside 64 bits.
-constexpr int kMaxSize = 1 << 24;
-
 double positive(const HfConfig& c, std::string_view key, double v) {
     if (!(v > 0) || !std::isfinite(v))
         c.fail(key, fmt::format("found {}, needed a positive number", v));
@@ -96,6 +93,11 @@ ModelSpec decoder(const ArchInput& in, bool tied_default) {
     return spec;
 }
 
+ArchInput with_defaults(ArchInput in, const Json& values) {
+    in.config = in.config.with_defaults(values);
+    return in;
+}
+
 BlockSpec llama_block(const ArchInput& in, const Common& c, int layer) {
     const Key at = in.prefix / "layers" / layer;
     // What can throw comes before the braces: GCC 12 destroys the members built so far twice when a
@@ -160,6 +162,7 @@ Act activation(const ArchInput& in, std::string_view key) {
         return Act::gelu_tanh;
     if (name == "gelu") return Act::gelu;
     if (name == "relu2") return Act::relu2;
+    if (name == "xielu") return Act::xielu;
     in.config.fail(key,
                    fmt::format("found '{}', needed silu, gelu, gelu_pytorch_tanh or relu2", name));
 }
@@ -211,11 +214,31 @@ void check_recurrence(const MixerSpec& mixer, const ArchInput& in) {
     }
 }
 
+// Widths that are products of sizes.
+void check_widths(const BlockSpec& block, const ArchInput& in) {
+    const auto check = [&](std::string_view key, int64_t width) {
+        if (width > kMaxSize)
+            in.config.fail(key,
+                           fmt::format("makes {} channels, needed at most {}", width, kMaxSize));
+    };
+    if (const auto* a = std::get_if<AttentionSpec>(&block.mixer))
+        check("num_attention_heads", int64_t{a->heads} * a->head_dim);
+    if (const auto* a = std::get_if<LatentAttentionSpec>(&block.mixer)) {
+        const int64_t heads = a->heads;
+        check("num_attention_heads",
+              heads * (int64_t{a->nope_dim} + std::max(a->rope_dim, a->value_dim)));
+        check("kv_lora_rank", int64_t{a->rank} * std::max(a->nope_dim, a->value_dim));
+    }
+    if (const auto& p = block.per_layer_input)
+        check("hidden_size_per_layer_input", int64_t{p->dim} * p->layers);
+}
+
 }  // namespace
 
 void check_spec(const ModelSpec& spec, const ArchInput& in) {
     for (const BlockSpec& block : spec.blocks) {
         check_recurrence(block.mixer, in);
+        check_widths(block, in);
         const auto* a = std::get_if<AttentionSpec>(&block.mixer);
         if (!a) continue;
         if (a->window < 0) in.config.fail("sliding_window", "found a negative window");

@@ -17,6 +17,8 @@ ModelSpec decoder(const ArchInput& in, bool tied_default = false);
 
 /// The Llama layout: pre-norm attention and gated MLP under the usual names.
 BlockSpec llama_block(const ArchInput& in, const Common& c, int layer);
+/// The same input whose text config has these values where it has none.
+ArchInput with_defaults(ArchInput in, const Json& values);
 /// decoder() with llama_block() for every layer; architectures then change what differs.
 ModelSpec llama_like(const ArchInput& in, bool tied_default = false);
 /// Norms over each head of q and k under their usual names.
@@ -31,14 +33,25 @@ void norm_after_only(ModelSpec& spec);
 /// @param inner  width of an expert
 /// @param normalise_default  where norm_topk_prob is not given
 MoeSpec experts(const ArchInput& in, const Key& at, int inner, bool normalise_default = true);
+/// Which layers have experts: mlp_layer_types where given, else those from first_k_dense_replace
+/// on.
+std::vector<bool> sparse_layers(const ArchInput& in, size_t layers, int first_dense_default);
 /// Makes the router score by sigmoid with a correction bias: the factor and groups of the config.
 /// @param bias  names the bias may have
 void sigmoid_router(const ArchInput& in, MoeSpec& moe, std::vector<std::string> bias,
                     double scale_default = 1);
+/// The width of as many routed experts as `key` says, 0 if none.
+int shared_width(const HfConfig& c, std::string_view key, int otherwise, int inner);
 /// A shared expert under `key`, none where width is 0.
 void add_shared_expert(MoeSpec& moe, const Key& key, int width);
+/// GLM-4 MoE, dots and their kin: experts by sigmoid, a dense prefix, n_shared_experts times the
+/// width of one as a shared expert, all under the usual names below mlp.
+void add_sigmoid_experts(const ArchInput& in, ModelSpec& spec, int first_dense_default,
+                         bool normalise_default = true);
 
-/// A size of a model: from 1 to 16 million. Throws naming the key.
+/// Beyond this no model goes; it keeps every product of two sizes inside 64 bits.
+inline constexpr int kMaxSize = 1 << 24;
+/// A size of a model: from 1 to kMaxSize. Throws naming the key.
 int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise = {});
 
 /// The taps of a short convolution: 2 to 64. Throws naming the key.

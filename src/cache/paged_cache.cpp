@@ -28,7 +28,8 @@ uint64_t KvLayout::bytes_per_token(KvBits bits) const {
     uint64_t n = 0;
     for (const Layer& l : layers)
         n += static_cast<uint64_t>(l.kv_heads) *
-             (head_bytes(l.head_dim, bits.keys) + head_bytes(l.head_dim, bits.values));
+             (head_bytes(l.head_dim, bits.keys) +
+              (l.latent ? 0 : head_bytes(l.head_dim, bits.values)));
     return n;
 }
 
@@ -56,7 +57,7 @@ PagedCache::PagedCache(Device& device, const KvLayout& layout, int pages, KvBits
                             " has heads of " + std::to_string(l.head_dim) +
                             " channels, needed a multiple of 32");
         k_.push_back(make(l, bits.keys));
-        v_.push_back(make(l, bits.values));
+        v_.push_back(l.latent ? k_.back() : make(l, bits.values));
     }
 }
 

@@ -10,6 +10,7 @@ namespace exl3 {
 struct KvLayout {
     struct Layer {
         int kv_heads = 0, head_dim = 0;
+        bool latent = false;  ///< values are the keys, stored once (multi-head latent attention)
     };
     std::vector<Layer> layers;
 

@@ -141,7 +141,7 @@ void measure(const BenchOptions& o, Model& model, Stream& s, Results& r) {
                                ? probe.decode(batch, context, together)
                                : probe.pass(batch, context, 1);
                 });
-                const uint64_t bytes = r.traffic.bytes + probe.cache_bytes(batch, context, 1);
+                const uint64_t bytes = weight_traffic(model, batch).bytes + probe.cache_bytes(batch, context, 1);
                 d.bytes_per_second = static_cast<double>(bytes) / d.seconds;
                 r.decode.push_back(d);
                 progress.update(static_cast<int64_t>(r.decode.size()), steps);
@@ -231,7 +231,7 @@ void bench(const BenchOptions& o) {
         r.load_seconds = seconds_since(start);
         r.weight_bytes = checkpoint.total_bytes();
     }
-    r.traffic = weight_traffic(*model);
+    r.traffic = weight_traffic(*model, 1);
     measure(o, *model, *runtime.stream, r);
     r.memory_bytes = r.bandwidth.on_device
                          ? free_before - free_device_memory(runtime.device->name())

@@ -1,6 +1,7 @@
 #include "gen/speed.h"
 
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "base/random.h"
@@ -136,13 +137,16 @@ uint64_t SpeedProbe::cache_bytes(int sequences, int64_t past, int64_t added) con
     return each * static_cast<uint64_t>(sequences);
 }
 
-WeightTraffic weight_traffic(Model& model) {
+WeightTraffic weight_traffic(Model& model, int batch) {
     WeightTraffic t;
+    double bytes = 0;
     model.each_linear([&](LinearSlot& slot) {
         const LinearInfo info = slot.linear->info();
-        t.bytes += info.bytes;
-        t.weights += static_cast<double>(info.in) * info.out;
+        const double read = 1 - std::pow(1 - slot.spec.token_share, batch);
+        bytes += read * static_cast<double>(info.bytes);
+        t.weights += read * static_cast<double>(info.in) * info.out;
     });
+    t.bytes = static_cast<uint64_t>(bytes);
     return t;
 }
 

@@ -44,11 +44,12 @@ private:
 };
 
 /// Bytes of the matrices that a step reads (embedding rows are a few and left out), and their
-/// weights.
+/// weights. Routed experts count as often as some token of the batch is expected to choose them,
+/// all choices being equally likely.
 struct WeightTraffic {
     uint64_t bytes = 0;
     double weights = 0;
 };
-WeightTraffic weight_traffic(Model& model);
+WeightTraffic weight_traffic(Model& model, int batch);
 
 }  // namespace exl3

@@ -245,6 +245,19 @@ std::optional<HfConfig> HfConfig::child(std::string_view path) const {
     return config;
 }
 
+HfConfig HfConfig::with(const Json& values) const {
+    HfConfig config = *this;
+    config.json_.update(values);
+    return config;
+}
+
+HfConfig HfConfig::with_defaults(const Json& values) const {
+    HfConfig config = *this;
+    for (const auto& [key, value] : values.items())
+        if (!json_.contains(key) || json_.at(key).is_null()) config.json_[key] = value;
+    return config;
+}
+
 std::string HfConfig::architecture() const {
     const auto names = list<std::string>("architectures");
     if (names.size() != 1)

@@ -44,6 +44,12 @@ public:
     /// The object at `path` as a config of its own (errors name the full path); empty if missing.
     std::optional<HfConfig> child(std::string_view path) const;
 
+    /// The same config with other values for some keys of this level; null takes a key away. What
+    /// is read of it counts as read here too.
+    HfConfig with(const Json& values) const;
+    /// The same for keys that are missing or null here.
+    HfConfig with_defaults(const Json& values) const;
+
     /// architectures[0]; the list must hold exactly one string.
     std::string architecture() const;
     /// Paths (from here) of the values that nothing has read, nulls left out, in file order. A list

@@ -3,6 +3,7 @@
 
 #include "model/module.h"
 #include "model/norm.h"
+#include "model/rotation.h"
 
 namespace exl3 {
 
@@ -20,14 +21,17 @@ private:
     View attend(Stream& s, const Batch& b, View q, View k, View v) const;
     /// Norms, rotation and caching in one op. False, and nothing was done: a part has no such form.
     bool turn_and_append(Stream& s, const Batch& b, View q, View k, View v) const;
-    void rotate(Stream& s, const Batch& b, View heads, bool query) const;
+    void turn_queries(Stream& s, const Batch& b, View q) const;
+    void append(Stream& s, const Batch& b, View k, View v) const;
+    void gate(Stream& s, ConstView x, View y) const;
 
     AttentionSpec spec_;
     int layer_;
-    LinearSlot q_, k_, v_, o_;
-    std::optional<Norm> q_norm_, k_norm_;
-    Tensor inv_freq_;  // empty where it depends on the length of the request
-    float attention_factor_ = 1;
+    LinearSlot q_, k_, v_, gate_, o_;  // empty where the spec has none
+    std::unique_ptr<Linear> head_gate_;
+    std::optional<Norm> q_norm_, k_norm_, v_norm_;
+    Tensor sinks_;
+    std::optional<Rotation> rope_;
 };
 
 }  // namespace exl3

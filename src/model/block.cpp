@@ -1,8 +1,11 @@
 #include "model/block.h"
 
+#include "io/convert.h"
 #include "model/attention.h"
 #include "model/delta_net.h"
+#include "model/dual_mlp.h"
 #include "model/gated_mlp.h"
+#include "model/latent_attention.h"
 #include "model/mamba2.h"
 #include "model/moe.h"
 #include "model/plain_mlp.h"
@@ -30,6 +33,12 @@ struct MakeModule {
     std::unique_ptr<Module> operator()(const ShortConvSpec& spec) const {
         return std::make_unique<ShortConv>(s, c, spec, hidden, layer);
     }
+    std::unique_ptr<Module> operator()(const LatentAttentionSpec& spec) const {
+        return std::make_unique<LatentAttention>(s, c, spec, hidden, layer);
+    }
+    std::unique_ptr<Module> operator()(const DualMlpSpec& spec) const {
+        return std::make_unique<DualMlp>(s, c, spec, hidden);
+    }
     std::unique_ptr<Module> operator()(const GatedMlpSpec& spec) const {
         return std::make_unique<GatedMlp>(s, c, spec, hidden);
     }
@@ -56,7 +65,17 @@ Block::Block(Stream& s, const Checkpoint& c, const BlockSpec& spec, int hidden, 
       mlp_(load_norm(s, c, spec.mlp_norm, hidden),
            std::visit(MakeModule{s, c, hidden, layer}, spec.mlp),
            load_norm(s, c, spec.mlp_post_norm, hidden)),
-      parallel_(spec.parallel) {}
+      parallel_(spec.parallel) {
+    if (spec.per_layer_input) per_layer_input_.emplace(s, c, *spec.per_layer_input, hidden);
+    if (spec.scalar.empty()) return;
+    const TensorInfo* info = c.find(spec.scalar).info;
+    if (!info || info->numel() != 1)
+        throw Error(Errc::invalid_file,
+                    info ? c.where(spec.scalar) : Where{c.folder().string(), spec.scalar, {}},
+                    info ? "has shape " + to_string(info->dims) + ", the model needs one number"
+                         : "is missing");
+    scalar_ = read_f32(c, spec.scalar).front();
+}
 
 void Block::Half::forward(Stream& s, const Batch& b, ConstView from, View x) const {
     if (!body) return;
@@ -76,6 +95,8 @@ void Block::forward(Stream& s, const Batch& b, View x) const {
     if (!parallel_) {
         mixer_.forward(s, b, x, x);
         mlp_.forward(s, b, x, x);
+        if (per_layer_input_) per_layer_input_->forward(s, b, x);
+        if (scalar_ != 1) ops::add(s, {.x = x, .y = x, .scale = scalar_ - 1});
         return;
     }
     const auto scope = s.workspace().scope();

@@ -4,6 +4,7 @@
 
 #include "model/module.h"
 #include "model/norm.h"
+#include "model/per_layer_input.h"
 
 namespace exl3 {
 
@@ -27,6 +28,8 @@ private:
     };
     Half mixer_, mlp_;
     bool parallel_;
+    std::optional<PerLayerInput> per_layer_input_;
+    float scalar_ = 1;
 };
 
 }  // namespace exl3

@@ -377,6 +377,15 @@ Tensor load_tensor(Stream& s, const Checkpoint& c, std::string_view name,
     return t;
 }
 
+Tensor load_f32_vector(Stream& s, const Checkpoint& c, const std::string& name, int64_t n) {
+    const TensorInfo* info = c.find(name).info;
+    if (!info) throw Error(Errc::invalid_file, {c.folder().string(), name, {}}, "is missing");
+    if (info->numel() != n)
+        refuse(c, name,
+               fmt::format("has shape {}, the model needs ({})", to_string(info->dims), n));
+    return upload(s, read_f32(c, name).data(), DType::f32, {n});
+}
+
 std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const LinearSpec& spec) {
     if (is_exl3(c, spec.key)) return make_exl3_linear(s, read_exl3(c, spec), spec.in, spec.out);
     const LinearSource at = source_of(c, spec);

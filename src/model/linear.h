@@ -76,6 +76,10 @@ void undo_divisor(Exl3Matrix& m, const LinearSpec& spec);
 /// Puts an EXL3 matrix on a device. in and out are the true sizes, at most k and n.
 std::unique_ptr<Linear> make_exl3_linear(Stream& s, const Exl3Matrix& m, int in, int out);
 
+/// A tensor of n numbers, whatever its dimensions and float dtype, as f32 (n) on the device.
+/// Throws Error{invalid_file} if it is missing or has another size.
+Tensor load_f32_vector(Stream& s, const Checkpoint& c, const std::string& name, int64_t n);
+
 /// Loads whatever stands under spec.key: EXL3, plain, or rows of a fused tensor. Plain weights keep
 /// their dtype if it is f32, f16 or bf16.
 std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const LinearSpec& spec);

@@ -1,12 +1,18 @@
 #include "model/model.h"
 
+#include <algorithm>
+
 namespace exl3 {
 
 KvLayout kv_layout(const ModelSpec& spec) {
     KvLayout layout;
     for (const BlockSpec& block : spec.blocks) {
         const auto* a = std::get_if<AttentionSpec>(&block.mixer);
-        layout.layers.push_back(a ? KvLayout::Layer{a->kv_heads, a->head_dim} : KvLayout::Layer{});
+        const auto* latent = std::get_if<LatentAttentionSpec>(&block.mixer);
+        KvLayout::Layer layer;
+        if (a && a->kv_layer < 0) layer = {a->kv_heads, a->head_dim};
+        if (latent) layer = {1, latent->rank + latent->rope_dim, /*latent=*/true};
+        layout.layers.push_back(layer);
     }
     return layout;
 }
@@ -25,11 +31,17 @@ struct StateOf {
     StateLayout::Layer operator()(const ShortConvSpec& c) const {
         return {.window = c.kernel - 1, .channels = hidden};
     }
+    StateLayout::Layer operator()(const LatentAttentionSpec&) const { return {}; }
     StateLayout::Layer operator()(const AttentionSpec&) const { return {}; }
     StateLayout::Layer operator()(std::monostate) const { return {}; }
 };
 
 }  // namespace
+
+bool needs_embedded(const ModelSpec& spec) {
+    return std::any_of(spec.blocks.begin(), spec.blocks.end(),
+                       [](const BlockSpec& b) { return b.per_layer_input.has_value(); });
+}
 
 StateLayout state_layout(const ModelSpec& spec) {
     StateLayout layout;
@@ -51,7 +63,14 @@ Model::Model(Stream& s, const Checkpoint& c, ModelSpec spec, const LoadProgress&
 
 void Model::hidden(Stream& s, const Batch& b, View x) const {
     embedding_.forward(s, b.tokens, x);
-    for (const auto& block : blocks_) block->forward(s, b, x);
+    const auto scope = s.workspace().scope();
+    Batch batch = b;
+    if (needs_embedded(spec_)) {
+        const View embedded = s.workspace().take(DType::f32, x.shape);
+        s.copy(x, embedded);
+        batch.embedded = embedded;
+    }
+    for (const auto& block : blocks_) block->forward(s, batch, x);
 }
 
 void Model::each_linear(const LinearVisitor& visit) {

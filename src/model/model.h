@@ -14,6 +14,9 @@ KvLayout kv_layout(const ModelSpec& spec);
 /// What each layer of a model keeps per sequence in a StateCache.
 StateLayout state_layout(const ModelSpec& spec);
 
+/// True if blocks read Batch::embedded.
+bool needs_embedded(const ModelSpec& spec);
+
 /// Called as parts become ready: done of total.
 using LoadProgress = std::function<void(int done, int total)>;
 

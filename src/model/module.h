@@ -27,6 +27,8 @@ struct Batch {
     const PagedCache* cache = nullptr;
     ConstView slots;  ///< (sequences) i32: where each one's recurrent state is; read with `states`
     const StateCache* states = nullptr;  ///< may be absent where state_layout() keeps nothing
+    /// (tokens, hidden) f32: what the embedding made of the tokens, where needs_embedded() says so.
+    ConstView embedded;
     int64_t rope_length = 0;  ///< tokens of the whole request, for length-dependent tables
     LinearTap* tap = nullptr;
 

@@ -2,26 +2,12 @@
 
 #include <algorithm>
 
-#include "io/convert.h"
 #include "model/gated_mlp.h"
 #include "model/plain_mlp.h"
 #include "ops/ops.h"
 
 namespace exl3 {
 namespace {
-
-// A vector with one number for each expert, as f32; some writers give it more dimensions.
-Tensor load_per_expert(Stream& s, const Checkpoint& c, const std::string& name, int experts) {
-    const TensorInfo* info = c.find(name).info;
-    if (!info || info->numel() != experts)
-        throw Error(Errc::invalid_file, info ? c.where(name) : Where{c.folder().string(), name, {}},
-                    (info ? "has shape " + to_string(info->dims) : std::string("is missing")) +
-                        ", the model needs (" + std::to_string(experts) + ")");
-    const std::vector<float> values = read_f32(c, name);
-    Tensor t = s.device().make_tensor(DType::f32, {experts});
-    s.copy(dense(values.data(), DType::f32, {experts}), t.view);
-    return t;
-}
 
 std::unique_ptr<Module> make_shared_expert(Stream& s, const Checkpoint& c, const MoeSpec& spec,
                                            int hidden) {
@@ -44,8 +30,8 @@ Moe::Moe(Stream& s, const Checkpoint& c, const MoeSpec& spec, int hidden)
     if (!spec.shared_gate.empty())
         shared_gate_ = load_linear(s, c, {.key = spec.shared_gate, .in = hidden, .out = 1});
     for (const std::string& name : r.correction_bias)
-        if (!bias_ && c.has(name)) bias_ = load_per_expert(s, c, name, r.experts);
-    if (!r.expert_scale.empty()) expert_scale_ = load_per_expert(s, c, r.expert_scale, r.experts);
+        if (!bias_ && c.has(name)) bias_ = load_f32_vector(s, c, name, r.experts);
+    if (!r.expert_scale.empty()) expert_scale_ = load_f32_vector(s, c, r.expert_scale, r.experts);
 
     std::vector<LinearSpec> gate, up, down;
     for (const LinearSpec& l : linears_of(spec, hidden)) {

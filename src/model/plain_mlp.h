@@ -13,6 +13,7 @@ public:
 private:
     PlainMlpSpec spec_;
     LinearSlot up_, down_;
+    Xielu xielu_{};
 };
 
 }  // namespace exl3

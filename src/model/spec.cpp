@@ -16,14 +16,45 @@ std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden) {
                           .group = a.key / "qkv",
                           .priority = 2};
     };
-    return {from_input("q_proj", a.interleaved_gate ? 2 * q : q, 0), from_input("k_proj", kv, q),
-            from_input("v_proj", kv, q + kv),
-            LinearSpec{.key = a.key / a.out,
-                       .in = q,
-                       .out = hidden,
-                       .tag = a.key / "o",
-                       .group = a.key / "o",
-                       .priority = 2}};
+    std::vector<LinearSpec> all = {from_input("q_proj", a.interleaved_gate ? 2 * q : q, 0)};
+    if (a.kv_layer < 0) all.push_back(from_input("k_proj", kv, q));
+    if (a.kv_layer < 0 && !a.values_from_keys) all.push_back(from_input("v_proj", kv, q + kv));
+    // A gate for each channel is a matrix like the others, one for each head stays plain.
+    if (!a.gate.empty() && a.gate_channels)
+        all.push_back({.key = a.gate,
+                       .in = hidden,
+                       .out = q,
+                       .tag = a.key / "input",
+                       .group = a.gate,
+                       .priority = 2});
+    all.push_back({.key = a.key / a.out,
+                   .in = q,
+                   .out = hidden,
+                   .tag = a.key / "o",
+                   .group = a.key / "o",
+                   .priority = 2});
+    return all;
+}
+
+std::vector<LinearSpec> linears_of(const LatentAttentionSpec& a, int hidden) {
+    const int query = a.heads * (a.nope_dim + a.rope_dim);
+    const auto matrix = [&](std::string_view name, int in, int out, std::string_view tag) {
+        return LinearSpec{.key = a.key / name,
+                          .in = in,
+                          .out = out,
+                          .tag = a.key / tag,
+                          .group = a.key / name,
+                          .priority = 2};
+    };
+    std::vector<LinearSpec> all;
+    if (a.query_rank > 0)
+        all.push_back(matrix("q_a_proj", hidden, a.query_rank, "input"));
+    else
+        all.push_back(matrix("q_proj", hidden, query, "input"));
+    all.push_back(matrix("kv_a_proj_with_mqa", hidden, a.rank + a.rope_dim, "input"));
+    if (a.query_rank > 0) all.push_back(matrix("q_b_proj", a.query_rank, query, "q_b"));
+    all.push_back(matrix("o_proj", a.heads * a.value_dim, hidden, "o"));
+    return all;
 }
 
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden) {
@@ -63,6 +94,10 @@ std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden) {
 
 namespace {
 
+double share_of(const MoeSpec& m) {
+    return static_cast<double>(m.router.top_k) / m.router.experts;
+}
+
 // Where a stacked source keeps one matrix of expert e. @param row, step  of its first and next row
 void stack_source(LinearSpec& l, const MoeSpec& m, int e, const Key& fused, int rows, int row,
                   int step) {
@@ -84,6 +119,7 @@ void add_expert_inputs(std::vector<LinearSpec>& all, const MoeSpec& m, int e, in
         LinearSpec l{.key = m.experts / e / name,
                      .in = width,
                      .out = m.inner,
+                     .token_share = share_of(m),
                      .tag = m.latent > 0 ? m.key / "latent" : m.key / "input",
                      .group = m.experts};
         if (up) l.divisor = m.up_divisor;
@@ -133,12 +169,20 @@ std::vector<LinearSpec> linears_of(const MoeSpec& m, int hidden) {
         LinearSpec l{.key = m.experts / e / m.names.down,
                      .in = m.inner,
                      .out = width,
+                     .token_share = share_of(m),
                      .tag = m.experts / e / "down",
                      .group = m.experts};
         if (m.stack) stack_source(l, m, e, m.stack->down, width, 0, 1);
         all.push_back(std::move(l));
     }
     all.insert(all.end(), after.begin(), after.end());
+    return all;
+}
+
+std::vector<LinearSpec> linears_of(const DualMlpSpec& m, int hidden) {
+    std::vector<LinearSpec> all = linears_of(m.dense, hidden);
+    const std::vector<LinearSpec> moe = linears_of(m.moe, hidden);
+    all.insert(all.end(), moe.begin(), moe.end());
     return all;
 }
 

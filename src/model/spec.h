@@ -79,6 +79,7 @@ struct LinearSpec {
     int expert = 0;      ///< which of them
     bool transposed = false;  ///< it is (in, out) instead of (out, in)
     bool bare = false;        ///< its tensors are `fused` and `fused_bias`, without a dot
+    double token_share = 1;   ///< share of the tokens that pass it: top_k / experts of an expert
     float divisor = 1;        ///< EXL3 files hold the matrix divided by this, a power of two
     struct Part {
         Key key;
@@ -104,6 +105,15 @@ struct AttentionSpec {
     /// q_proj has the query of a head, then a gate for each of its channels, head after head; the
     /// attention's output is multiplied by the gate's sigmoid (Qwen3-Next).
     bool interleaved_gate = false;
+    std::optional<NormSpec> v_norm;  ///< over each head of v
+    bool values_from_keys = false;   ///< no v_proj: v is what k_proj gives (Gemma 4)
+    int kv_layer = -1;  ///< the layer whose cached keys and values are read; -1: its own
+    Key sinks;          ///< tensor (heads): one more logit each in the denominator; empty: none
+    /// The attention's output is multiplied by gate_act of a matrix of the input, with an output
+    /// for each head or for each channel; empty: none.
+    Key gate;
+    bool gate_channels = false;
+    GateAct gate_act = GateAct::sigmoid;
 };
 
 /// Gated delta net (arXiv 2412.06464); names are those of tensors under `key`.
@@ -146,6 +156,19 @@ struct ShortConvSpec {
     int kernel = 3;  ///< tokens
 };
 
+/// Multi-head latent attention (DeepSeek V2, arXiv 2405.04434): keys and values of all heads are
+/// made from one vector per token, which is what the cache keeps, beside one rotated key part.
+struct LatentAttentionSpec {
+    Key key;
+    int heads = 0;
+    int query_rank = 0;  ///< width of q_a_proj; 0: q_proj makes the queries at once
+    int rank = 0;        ///< width of the latent vector
+    int nope_dim = 0, rope_dim = 0, value_dim = 0;  ///< channels of each head
+    float scale = 0;                                ///< multiplies q.k
+    RopeSpec rope;                                  ///< over rope_dim channels
+    float eps = 1e-6f;                              ///< of the norms over query and latent vectors
+};
+
 /// Names of the matrices of a feed-forward part.
 struct MlpNames {
     std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
@@ -163,7 +186,7 @@ struct GatedMlpSpec {
     Key shared_input;           ///< tag of the enclosing part, where that shows the input to taps
 };
 
-/// down(act(up(x))).
+/// down(act(up(x))). The numbers of xielu are tensors under key / act_fn.
 struct PlainMlpSpec {
     Key key;
     int inner = 0;
@@ -214,10 +237,30 @@ struct MoeSpec {
     Key latent_in, latent_out;  ///< the matrices to and from there
 };
 
+/// Gemma 4: a dense MLP and experts side by side, each between norms of its own. The router and the
+/// norms read the residual stream itself.
+struct DualMlpSpec {
+    GatedMlpSpec dense;
+    MoeSpec moe;
+    NormSpec dense_norm, dense_post_norm, moe_norm, moe_post_norm;
+    std::string router_scale;  ///< tensor (hidden): the router reads rms(x) * scale / sqrt(hidden)
+    float eps = 1e-6f;         ///< of that rms
+};
+
+/// Gemma 4: x += norm(out(gelu_tanh(gate x) * p)) at the end of a block, with p made of the token
+/// and its embedding: (norm(projection(embedding)) + table[token]) / sqrt 2.
+struct PerLayerInputSpec {
+    Key gate, out;  ///< matrices (dim, hidden) and (hidden, dim), plain
+    NormSpec norm;
+    Key table, projection;  ///< (vocab, layers * dim) and (layers * dim, hidden), for all layers
+    NormSpec projection_norm;
+    int dim = 0, layers = 0, layer = 0, vocab = 0;
+};
+
 /// Either half of a block may be absent: std::monostate.
-using MixerSpec =
-    std::variant<std::monostate, AttentionSpec, DeltaNetSpec, Mamba2Spec, ShortConvSpec>;
-using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec, MoeSpec>;
+using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, DeltaNetSpec,
+                               Mamba2Spec, ShortConvSpec>;
+using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec, MoeSpec, DualMlpSpec>;
 
 /// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))), each norm where it is.
 /// A half whose spec is std::monostate does nothing and has no norms.
@@ -231,6 +274,8 @@ struct BlockSpec {
     MlpSpec mlp;
     std::optional<NormSpec> mlp_post_norm;
     bool parallel = false;
+    std::optional<PerLayerInputSpec> per_layer_input;
+    std::string scalar;  ///< tensor of one number that multiplies x at the end; empty: none
 };
 
 struct ModelSpec {
@@ -256,9 +301,11 @@ std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const DeltaNetSpec& d, int hidden);
 std::vector<LinearSpec> linears_of(const Mamba2Spec& m, int hidden);
 std::vector<LinearSpec> linears_of(const ShortConvSpec& m, int hidden);
+std::vector<LinearSpec> linears_of(const LatentAttentionSpec& a, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const MoeSpec& m, int hidden);
+std::vector<LinearSpec> linears_of(const DualMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const BlockSpec& block, int hidden);
 
 }  // namespace exl3

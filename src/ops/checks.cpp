@@ -120,6 +120,13 @@ void check(const LinearArgs& a) {
     EXL3_CHECK(!a.bias || is_vector(a.bias, a.y.shape[1]));
 }
 
+void check(const HeadLinearArgs& a) {
+    EXL3_CHECK(is_f32(a.x, 3) && is_f32(a.y, 3) && a.x.shape[0] == a.y.shape[0]);
+    EXL3_CHECK(is_float(a.weight) && a.weight.row_stride == a.weight.shape[-1] &&
+               a.weight.shape == Shape({a.x.shape[1], a.y.shape[2], a.x.shape[2]}));
+    EXL3_CHECK(a.y.shape[1] == a.x.shape[1] && a.x.data != a.y.data);
+}
+
 void check(const RouteArgs& a) {
     const int64_t rows = a.logits.shape[0], experts = a.logits.shape[1];
     EXL3_CHECK(is_f32(a.logits, 2) && is_f32(a.weight, 2) && is_i32(a.chosen, 2));

@@ -30,6 +30,16 @@ inline LinearArgs group_job(const GroupedLinearArgs& a, int group) {
     return job;
 }
 
+/// One head of a head_linear as a product of its own: rows are a stride of all heads apart.
+inline LinearArgs head_job(const HeadLinearArgs& a, int64_t head) {
+    const int64_t heads = a.x.shape[1], in = a.x.shape[2], out = a.y.shape[2];
+    const auto* weight = static_cast<const std::byte*>(a.weight.data) +
+                         head * out * in * static_cast<int64_t>(size_of(a.weight.dtype));
+    return {.x = {a.x.row<float>(head), DType::f32, {a.x.shape[0], in}, heads * a.x.row_stride},
+            .weight = dense(weight, a.weight.dtype, {out, in}),
+            .y = {a.y.row<float>(head), DType::f32, {a.y.shape[0], out}, heads * a.y.row_stride}};
+}
+
 /// The same; packed has no data where the group is to be skipped.
 inline Exl3LinearArgs group_job(const GroupedExl3LinearArgs& a, int group) {
     const RowGroupsOnHost g{a.groups};

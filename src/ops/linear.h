@@ -12,4 +12,12 @@ struct LinearArgs {
 };
 void check(const LinearArgs& a);
 
+/// y[r, h, :] = x[r, h, :] W_hᵀ: a plain matrix for each head.
+struct HeadLinearArgs {
+    ConstView x;       ///< (rows, heads, in) f32
+    ConstView weight;  ///< (heads, out, in) f32, f16 or bf16
+    View y;            ///< (rows, heads, out) f32; must not alias x
+};
+void check(const HeadLinearArgs& a);
+
 }  // namespace exl3

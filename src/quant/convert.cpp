@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "arch/arch.h"
 #include "base/hash.h"
@@ -61,6 +62,9 @@ public:
     Conversion(Stream& s, const ConvertOptions& options)
         : s_(s), o_(options), source_(Checkpoint::open(options.source)), spec_(describe(source_)) {
         o_.cal_cols = std::min(o_.cal_cols, spec_.max_positions);
+        for (const BlockSpec& block : spec_.blocks)
+            if (const int source = cache_source(block); source >= 0) cache_sources_.insert(source);
+        if (needs_embedded(spec_)) embedding_.emplace(s_, source_, spec_);
         refuse_bad_options();
         assign_bits();
         fs::path work = o_.work;
@@ -188,7 +192,10 @@ private:
     // that were finished after them.
     void restore_state(int next) {
         int at = 0;
-        if (auto saved = work_->load_state(next, rows_.size() * row_numel())) {
+        auto saved = work_->load_state(next, rows_.size() * row_numel());
+        // Layers that read the cache of an earlier one need that layer to have run.
+        if (saved && std::none_of(cache_sources_.begin(), cache_sources_.end(),
+                                  [&](int layer) { return layer < saved->first; })) {
             at = saved->first;
             state_ = std::move(saved->second);
         } else {
@@ -217,15 +224,40 @@ private:
         s_.synchronize();
     }
 
+    // The layer whose cached keys and values a block reads instead of its own; -1: its own.
+    static int cache_source(const BlockSpec& block) {
+        const auto* a = std::get_if<AttentionSpec>(&block.mixer);
+        return a ? a->kv_layer : -1;
+    }
+
+    // The cache a block works on. That of a layer which later ones read holds all rows and is kept;
+    // it is the one of its last pass, through the quantized block.
+    const PagedCache& cache_for(int layer, const LinearTap* tap) {
+        const int source = cache_source(spec_.blocks[static_cast<size_t>(layer)]);
+        if (source >= 0) return *kept_caches_.at(source);
+        const int pages = pages_for(o_.cal_cols);
+        const KvLayout layout = kv_layout(spec_).only(layer);
+        if (!tap && cache_sources_.contains(layer)) {
+            auto& kept = kept_caches_[layer];
+            kept = std::make_unique<PagedCache>(s_.device(), layout,
+                                                pages * static_cast<int>(rows_.size()));
+            return *kept;
+        }
+        scratch_cache_ = std::make_unique<PagedCache>(s_.device(), layout, pages);
+        return *scratch_cache_;
+    }
+
     // Runs every row through a block. With a tap the states are left as they are.
     void forward_rows(const Block& block, int layer, LinearTap* tap) {
         const int64_t cols = o_.cal_cols;
-        const PagedCache cache(s_.device(), kv_layout(spec_).only(layer), pages_for(cols));
+        const PagedCache& cache = cache_for(layer, tap);
+        // Rows have pages of their own where later layers will read them.
+        const bool kept = cache.pages() > pages_for(cols);
         // Every row starts at its first token, so it finds zeros in the one slot there is.
         const StateCache states(s_.device(), state_layout(spec_).only(layer), 1);
         const int32_t slot = 0;
         std::vector<int32_t> positions(static_cast<size_t>(cols)),
-            pages(static_cast<size_t>(cache.pages()));
+            pages(static_cast<size_t>(pages_for(cols)));
         std::iota(positions.begin(), positions.end(), 0);
         std::iota(pages.begin(), pages.end(), 0);
         const int32_t q_start[2] = {0, static_cast<int32_t>(cols)};
@@ -233,13 +265,14 @@ private:
         for (size_t r = 0; r < rows_.size(); ++r) {
             stop_if_asked();
             const auto scope = s_.workspace().scope();
+            if (kept) std::iota(pages.begin(), pages.end(), static_cast<int32_t>(r * pages.size()));
             const auto upload = [&](const int32_t* data, Shape shape) {
                 const View v = s_.workspace().take(DType::i32, shape);
                 s_.copy(dense(data, DType::i32, shape), v);
                 return v;
             };
             const View ids = upload(rows_[r].data(), {cols});
-            const Batch batch{
+            Batch batch{
                 .tokens = ids,
                 .positions = upload(positions.data(), {cols}),
                 .seq = {.q_start = upload(q_start, {2}),
@@ -251,6 +284,11 @@ private:
                 .rope_length = cols,
                 .tap = tap};
             const View x = s_.workspace().take(DType::f32, {cols, spec_.hidden});
+            if (embedding_) {
+                const View embedded = s_.workspace().take(DType::f32, x.shape);
+                embedding_->forward(s_, ids, embedded);
+                batch.embedded = embedded;
+            }
             s_.copy(row_state(r), x);
             block.forward(s_, batch, x);
             if (!tap) s_.copy(x, row_state(r));
@@ -391,6 +429,10 @@ private:
     std::optional<WorkFolder> work_;
     std::vector<std::vector<int32_t>> rows_;
     std::vector<float> state_;
+    std::optional<Embedding> embedding_;  // where blocks read Batch::embedded
+    std::set<int> cache_sources_;         // layers whose cache later layers read
+    std::map<int, std::unique_ptr<PagedCache>> kept_caches_;
+    std::unique_ptr<PagedCache> scratch_cache_;
     Clock::time_point last_save_ = Clock::now();
     ConvertReport report_;
 };

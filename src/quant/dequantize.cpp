@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -150,27 +151,68 @@ private:
     // Parts that the architecture stores as one tensor, put back at their rows.
     void add_stack(const Key& key, const std::vector<LinearSpec>& parts) {
         const LinearSpec& first = parts.front();
-        const size_t row = size_of(o_.dtype) * first.in;
         bool has_bias = false;
         for (const LinearSpec& l : parts) {
             mark_used(l.key);
             report_.matrices += is_exl3(source_, l.key);
             has_bias = has_bias || source_.has((l.key / "bias").str());
         }
-        add((key / "weight").str(), {o_.dtype, {first.fused_rows, first.in}, [this, parts, row] {
-                                         Bytes rows(row * parts.front().fused_rows);
-                                         for (const LinearSpec& l : parts)
-                                             decode(l, rows.data() + row * l.fused_row);
-                                         return rows;
-                                     }});
-        if (!has_bias) return;
-        add((key / "bias").str(), {o_.dtype, {first.fused_rows}, [this, parts] {
-                                       const size_t size = size_of(o_.dtype);
-                                       Bytes all(size * parts.front().fused_rows);
-                                       for (const LinearSpec& l : parts)
-                                           bias(l, all.data() + size * l.fused_row);
-                                       return all;
-                                   }});
+        // One matrix, or one for each expert.
+        std::vector<int64_t> weight_dims = {first.fused_rows, first.in};
+        if (first.transposed) std::swap(weight_dims[0], weight_dims[1]);
+        std::vector<int64_t> bias_dims = {first.fused_rows};
+        if (first.experts > 0) {
+            weight_dims.insert(weight_dims.begin(), first.experts);
+            bias_dims.insert(bias_dims.begin(), first.experts);
+        }
+        const std::string weight = first.bare ? key.str() : (key / "weight").str();
+        const std::string biases = first.bare ? key.str() + "_bias" : (key / "bias").str();
+        add(weight, {o_.dtype, weight_dims, [this, parts] { return join_weights(parts); }});
+        if (has_bias)
+            add(biases, {o_.dtype, bias_dims, [this, parts] { return join_biases(parts); }});
+    }
+
+    Bytes join_weights(const std::vector<LinearSpec>& parts) {
+        const size_t size = size_of(o_.dtype);
+        const LinearSpec& first = parts.front();
+        const auto numel = static_cast<size_t>(first.fused_rows) * static_cast<size_t>(first.in);
+        Bytes all(size * numel * static_cast<size_t>(std::max(1, first.experts)));
+        Bytes own;
+        for (const LinearSpec& l : parts) {
+            own.resize(size * static_cast<size_t>(l.out) * static_cast<size_t>(l.in));
+            decode(l, own.data());
+            std::byte* stack = all.data() + size * numel * static_cast<size_t>(l.expert);
+            for (int j = 0; j < l.out; ++j) {
+                const std::byte* row = own.data() + size * static_cast<size_t>(j) * l.in;
+                const int64_t r = l.fused_row + int64_t{j} * l.fused_step;
+                if (!l.transposed) {
+                    std::memcpy(stack + size * static_cast<size_t>(r * l.in), row, size * l.in);
+                    continue;
+                }
+                for (int64_t i = 0; i < l.in; ++i)
+                    std::memcpy(stack + size * static_cast<size_t>(i * l.fused_rows + r),
+                                row + size * static_cast<size_t>(i), size);
+            }
+        }
+        return all;
+    }
+
+    Bytes join_biases(const std::vector<LinearSpec>& parts) {
+        const size_t size = size_of(o_.dtype);
+        const LinearSpec& first = parts.front();
+        Bytes all(size * static_cast<size_t>(first.fused_rows) *
+                  static_cast<size_t>(std::max(1, first.experts)));
+        Bytes own;
+        for (const LinearSpec& l : parts) {
+            own.assign(size * static_cast<size_t>(l.out), std::byte{0});
+            bias(l, own.data());
+            for (int64_t j = 0; j < l.out; ++j)
+                std::memcpy(
+                    all.data() + size * static_cast<size_t>(int64_t{l.expert} * l.fused_rows +
+                                                            l.fused_row + j * l.fused_step),
+                    own.data() + size * static_cast<size_t>(j), size);
+        }
+        return all;
     }
 
     // No architecture tells its true sizes, so it keeps the stored ones.
