@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "gpu/encode_tiles.cuh"
 #include "gpu/launch.h"
@@ -26,6 +27,18 @@ Kernels kernels_for(int bits) {
     return kByBits[static_cast<size_t>(bits - 1)]();
 }
 
+void require_shared(size_t bytes) {
+    cudaDeviceProp p{};
+    int device = 0;
+    require(cudaGetDevice(&device), "current GPU");
+    require(cudaGetDeviceProperties(&p, device), "properties of the GPU");
+    if (bytes > p.sharedMemPerBlockOptin)
+        throw Error(Errc::unsupported, {},
+                    "encode_tiles at 1 and 2 bits needs " + std::to_string(bytes) +
+                        " bytes of shared memory per thread block, this GPU has " +
+                        std::to_string(p.sharedMemPerBlockOptin) + "; use --device cpu");
+}
+
 }  // namespace
 
 void encode_tiles(Stream& s, const EncodeTilesArgs& a) {
@@ -42,6 +55,7 @@ void encode_tiles(Stream& s, const EncodeTilesArgs& a) {
     const auto scope = s.workspace().scope();
     const View rows = s.workspace().take(DType::f16, {most, tile_halves});
     const View crossing = s.workspace().take(DType::i32, {most});
+    require_shared(kernels.shared);
     allow_shared(kernels.forward, kernels.shared);
     for (int64_t first = 0; first < tiles; first += most) {
         Args args{.target = a.target.row<float>(first),

@@ -1,6 +1,7 @@
 // exl3_linear and exl3_fused: which kernel runs, and the steps around the one for many rows.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "gpu/exl3_gemv.h"
 #include "gpu/exl3_matmul.cuh"
@@ -100,15 +101,29 @@ void skip_rows(GemvArgs& g, int64_t rows) {
     for (int i = 0; i < g.matrices; ++i) g.matrix[i].y += rows * g.matrix[i].y_stride;
 }
 
+/// Dynamic shared memory that the decode kernel may use; what it holds besides is below 2 KB.
+int shared_limit() {
+    return limits().shared - 2048;
+}
+int grid_of(const GpuStream& s, const GemvArgs& g) {
+    return std::min(s.multiprocessors(), g.blocks);
+}
+/// Whether at least a single row fits: matrices of very many rows hold too many activations.
+bool fits(const GpuStream& s, const Exl3FusedArgs& a, Group group) {
+    const Exl3FusedMatrix& head = a.matrices[static_cast<size_t>(group.first)];
+    GemvArgs g = gemv_args(a, group);
+    g.rows = 1;
+    return fit_gemv(g, head.bits, act_bytes(feed_of(head.codebook, 1)), grid_of(s, g),
+                    shared_limit()) > 0;
+}
+
 /// Runs a group of at most kFewRows rows, in as many launches as shared memory asks for.
 void run_gemv(GpuStream& s, const Exl3FusedArgs& a, Group group) {
     const Exl3FusedMatrix& head = a.matrices[static_cast<size_t>(group.first)];
     GemvArgs g = gemv_args(a, group);
-    const int grid = std::min(s.multiprocessors(), g.blocks);
+    const int grid = grid_of(s, g), limit = shared_limit();
     g.mail = s.zeros(gemv_mail(grid));
     for (int64_t left = a.x.shape[0]; left > 0;) {
-        // What the kernel holds besides dynamic shared memory is below 2 KB.
-        const int limit = limits().shared - 2048;
         int bytes = 0;
         for (g.rows = static_cast<int>(left); g.rows > 0; --g.rows) {
             bytes = fit_gemv(g, head.bits, act_bytes(feed_of(head.codebook, g.rows)), grid, limit);
@@ -268,7 +283,6 @@ bool few(const ConstView& x) {
 void exl3_linear(Stream& s, const Exl3LinearArgs& a) {
     if (a.x.shape[0] == 0) return;
     GpuStream& g = gpu_stream(s);
-    if (!few(a.x)) return run_matmul(g, a);
     Exl3FusedArgs fused{.x = a.x};
     fused.matrices[0] = {.packed = a.packed,
                          .suh = a.suh,
@@ -277,22 +291,29 @@ void exl3_linear(Stream& s, const Exl3LinearArgs& a) {
                          .y = a.y,
                          .codebook = a.codebook,
                          .bits = a.bits};
+    if (!few(a.x) || !fits(g, fused, {0, 1})) return run_matmul(g, a);
     run_gemv(g, fused, {0, 1});
 }
 
 void exl3_fused(Stream& s, const Exl3FusedArgs& a) {
     if (a.x.shape[0] == 0) return;
     GpuStream& g = gpu_stream(s);
-    if (!few(a.x)) return ops::exl3_fused_in_parts(s, a);
+    std::array<Group, 4> groups;
+    int found = 0;
     for (int first = 0, count = a.count(); first < count;) {
         const Exl3FusedMatrix& head = a.matrices[static_cast<size_t>(first)];
         int next = first + 1;
         while (next < count && a.matrices[static_cast<size_t>(next)].bits == head.bits &&
                a.matrices[static_cast<size_t>(next)].codebook == head.codebook)
             ++next;
-        run_gemv(g, a, {first, next - first});
+        groups[static_cast<size_t>(found++)] = {first, next - first};
         first = next;
     }
+    const std::span all(groups.data(), static_cast<size_t>(found));
+    const auto fit = [&](Group group) { return fits(g, a, group); };
+    if (!few(a.x) || !std::all_of(all.begin(), all.end(), fit))
+        return ops::exl3_fused_in_parts(s, a);
+    for (const Group group : all) run_gemv(g, a, group);
 }
 
 }  // namespace exl3::gpu
