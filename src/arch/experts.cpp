@@ -46,6 +46,12 @@ MoeSpec experts(const ArchInput& in, const Key& at, int inner, bool normalise_de
     return m;
 }
 
+void keep_stacked(MoeSpec& moe) {
+    if (!moe.stack)
+        moe.stack =
+            ExpertStack{.gate_up = moe.experts / "gate_up_proj", .down = moe.experts / "down_proj"};
+}
+
 void sigmoid_router(const ArchInput& in, MoeSpec& moe, std::vector<std::string> bias,
                     double scale_default) {
     const HfConfig& c = in.config;

@@ -81,6 +81,7 @@ MlpSpec Gemma4::mlp(int layer) const {
     moe.router.expert_scale = at / "router.per_expert_scale";
     moe.router.normalise = true;
     moe.act = act;
+    keep_stacked(moe);
     return DualMlpSpec{.dense = dense,
                        .moe = moe,
                        .dense_norm = norm(at / "pre_feedforward_layernorm"),

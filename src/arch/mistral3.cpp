@@ -23,6 +23,7 @@ ModelSpec mistral4(const ArchInput& in) {
         moe.router.groups = size(c, "n_group", 1);
         moe.router.groups_kept = size(c, "topk_group", 1);
         moe.up_divisor = 128;
+        keep_stacked(moe);
         add_shared_expert(moe, at / "shared_experts", shared);
         m.blocks[i].mlp = moe;
     }

@@ -12,7 +12,10 @@ ModelSpec qwen3_vl(const ArchInput& in) {
 }
 
 ModelSpec qwen3_vl_moe(const ArchInput& in) {
-    return qwen3_moe(with_defaults(in, {{"rope_theta", 5e6}}));
+    ModelSpec m = qwen3_moe(with_defaults(in, {{"rope_theta", 5e6}}));
+    for (BlockSpec& block : m.blocks)
+        if (auto* moe = std::get_if<MoeSpec>(&block.mlp)) keep_stacked(*moe);
+    return m;
 }
 
 }  // namespace exl3::arch

@@ -33,6 +33,9 @@ void norm_after_only(ModelSpec& spec);
 /// @param inner  width of an expert
 /// @param normalise_default  where norm_topk_prob is not given
 MoeSpec experts(const ArchInput& in, const Key& at, int inner, bool normalise_default = true);
+/// For classes whose sources stack their experts as experts.gate_up_proj (experts, out, in): says
+/// so where the file at hand, an EXL3 one, does not show it, so that dequantize stacks them again.
+void keep_stacked(MoeSpec& moe);
 /// Which layers have experts: mlp_layer_types where given, else those from first_k_dense_replace
 /// on.
 std::vector<bool> sparse_layers(const ArchInput& in, size_t layers, int first_dense_default);

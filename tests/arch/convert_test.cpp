@@ -85,7 +85,11 @@ TEST_P(Convert, LoadsEqualsItselfInPiecesAndItsDecodedWeights) {
 INSTANTIATE_TEST_SUITE_P(All, Convert,
                          testing::Values("Qwen3NextForCausalLM", "Qwen3_5ForCausalLM",
                                          "OlmoHybridForCausalLM", "NemotronHForCausalLM.latent",
-                                         "Lfm2MoeForCausalLM"),
+                                         "Lfm2MoeForCausalLM", "GptOssForCausalLM.padded",
+                                         "Mistral3ForConditionalGeneration.mistral4",
+                                         "Gemma4ForConditionalGeneration.moe",
+                                         "Gemma4ForConditionalGeneration.ple", "AfmoeForCausalLM",
+                                         "ApertusForCausalLM"),
                          [](const auto& info) {
                              std::string name = info.param;
                              std::replace(name.begin(), name.end(), '.', '_');
