@@ -15,7 +15,11 @@ ModelSpec qwen3_5(const ArchInput& in) {
 
 ModelSpec qwen3_5_moe(const ArchInput& in) {
     ModelSpec m = qwen_hybrid(in, 1e7);
-    for (BlockSpec& block : m.blocks) block.mlp = qwen_experts(in, block.key / "mlp");
+    for (BlockSpec& block : m.blocks) {
+        MoeSpec moe = qwen_experts(in, block.key / "mlp");
+        keep_stacked(moe);
+        block.mlp = moe;
+    }
     return m;
 }
 
