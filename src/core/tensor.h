@@ -137,6 +137,14 @@ inline ConstView slice_rows(ConstView v, int64_t begin, int64_t count) {
     v.shape = {count, v.shape[-1]};
     return v;
 }
+/// Columns [begin, begin + count) of a (rows, dim) view.
+inline View slice_columns(View v, int64_t begin, int64_t count) {
+    EXL3_CHECK(v.shape.rank == 2 && begin >= 0 && begin + count <= v.shape[1]);
+    v.data = static_cast<std::byte*>(v.data) + begin * static_cast<int64_t>(size_of(v.dtype));
+    v.shape = {v.shape[0], count};
+    return v;
+}
+
 /// The same dense elements under another shape.
 inline View reshape(View v, Shape shape) {
     EXL3_CHECK(v.row_stride == v.shape[-1] && shape.numel() == v.shape.numel());

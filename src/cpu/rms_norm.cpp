@@ -35,17 +35,22 @@ void rms_norm_row(const float* x, const W* w, float* y, int64_t dim, float eps, 
     }
 }
 
+template <typename W>
+const W* rms_norm_weight(const RmsNormArgs& a, int64_t r) {
+    return a.weight.shape.rank == 2 ? a.weight.row<W>(r % a.weight.shape[0]) : a.weight.as<W>();
+}
+
 void rms_norm_rows(const RmsNormArgs& a, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
         const float* x = a.x.row<float>(r);
         float* y = a.y.row<float>(r);
         const int64_t dim = a.x.shape[1];
         if (a.weight.dtype == DType::f32)
-            rms_norm_row(x, a.weight.as<float>(), y, dim, a.eps, a.weight_bias);
+            rms_norm_row(x, rms_norm_weight<float>(a, r), y, dim, a.eps, a.weight_bias);
         else if (a.weight.dtype == DType::f16)
-            rms_norm_row(x, a.weight.as<f16>(), y, dim, a.eps, a.weight_bias);
+            rms_norm_row(x, rms_norm_weight<f16>(a, r), y, dim, a.eps, a.weight_bias);
         else
-            rms_norm_row(x, a.weight.as<bf16>(), y, dim, a.eps, a.weight_bias);
+            rms_norm_row(x, rms_norm_weight<bf16>(a, r), y, dim, a.eps, a.weight_bias);
     }
 }
 

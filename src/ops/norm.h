@@ -3,12 +3,14 @@
 
 namespace exl3 {
 
-/// y[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * (weight + weight_bias), in f32.
+/// y[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * (weight[r % weight rows, :] + weight_bias), in
+/// f32.
 struct RmsNormArgs {
-    ConstView x;            ///< (rows, dim) f32
-    ConstView weight;       ///< (dim) f32, f16 or bf16; empty: no weight, a plain normalisation
-    View y;                 ///< (rows, dim) f32; may alias x
-    float eps = 0;          ///< added to the mean square; positive
+    ConstView x;       ///< (rows, dim) f32
+    ConstView weight;  ///< (dim), or (n, dim) for rows that take turns; f32, f16 or bf16; empty:
+                       ///< no weight, a plain normalisation
+    View y;            ///< (rows, dim) f32; may alias x
+    float eps = 0;     ///< added to the mean square; positive
     float weight_bias = 0;  ///< 1 where the checkpoint stores weight - 1 (Gemma)
 };
 void check(const RmsNormArgs& a);

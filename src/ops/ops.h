@@ -9,6 +9,7 @@
 #include "ops/linear.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
+#include "ops/recurrence.h"
 #include "ops/rope.h"
 
 namespace exl3 {

@@ -15,7 +15,8 @@ void rms_norm(Stream&, const RmsNormArgs& a) {
         for (int64_t i = 0; i < dim; ++i) sum += static_cast<double>(x[i]) * x[i];
         const double scale = 1.0 / std::sqrt(sum / static_cast<double>(dim) + a.eps);
         for (int64_t i = 0; i < dim; ++i) {
-            const double w = a.weight ? load_f32(a.weight, 0, i) + a.weight_bias : 1.0;
+            const double w =
+                a.weight ? load_f32(a.weight, r % a.weight.rows(), i) + a.weight_bias : 1.0;
             y[i] = static_cast<float>(x[i] * scale * w);
         }
     }

@@ -27,4 +27,19 @@ TEST(RmsNorm, WithoutWeightTheMeanSquareIsOne) {
     });
 }
 
+TEST(RmsNorm, RowsTakeTurnsWithSeveralWeights) {
+    expect_same_on_all_devices({.rtol = 1e-5}, [&](Stream& s, Arena& a) {
+        const View x = a.normal({12, 37}), weight = a.normal({3, 37}), y = a.zeros({12, 37});
+        ops::rms_norm(s, {.x = x, .weight = weight, .y = y, .eps = 1e-6f});
+        for (int64_t r = 0; r < 12; ++r) {
+            double sum = 0;
+            for (int64_t i = 0; i < 37; ++i) sum += x.row<float>(r)[i] * x.row<float>(r)[i];
+            const double want =
+                x.row<float>(r)[5] / std::sqrt(sum / 37) * weight.row<float>(r % 3)[5];
+            EXPECT_NEAR(y.row<float>(r)[5], want, 1e-4);
+        }
+        return y;
+    });
+}
+
 }  // namespace exl3::test
