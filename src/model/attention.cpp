@@ -55,7 +55,15 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
     const View k = w.take(DType::f32, {tokens, kv * dim});
     const View v = w.take(DType::f32, {tokens, kv * dim});
     if (b.tap) b.tap->see(s, q_.spec.tag, x);
-    q_.linear->forward(s, x, q);
+    View gate;
+    if (spec_.interleaved_gate) {
+        gate = w.take(DType::f32, q.shape);
+        const View both = w.take(DType::f32, {tokens, 2 * heads * dim});
+        q_.linear->forward(s, x, both);
+        ops::split_groups(s, {.x = both, .parts = {q, gate}, .groups = spec_.heads});
+    } else {
+        q_.linear->forward(s, x, q);
+    }
     k_.linear->forward(s, x, k);
     v_.linear->forward(s, x, v);
 
@@ -77,6 +85,7 @@ void Attention::forward(Stream& s, const Batch& b, View x) const {
                        .scale = spec_.scale,
                        .softcap = spec_.softcap,
                        .window = spec_.window});
+    if (gate) ops::head_gate(s, {.x = y, .gate = reshape(gate, y.shape)});
     const View joined = reshape(y, {tokens, heads * dim});
     if (b.tap) b.tap->see(s, o_.spec.tag, joined);
     o_.linear->forward(s, joined, x);

@@ -1,9 +1,12 @@
 #include "model/block.h"
 
 #include "model/attention.h"
+#include "model/delta_net.h"
 #include "model/gated_mlp.h"
+#include "model/mamba2.h"
 #include "model/moe.h"
 #include "model/plain_mlp.h"
+#include "model/short_conv.h"
 #include "ops/ops.h"
 
 namespace exl3 {
@@ -17,6 +20,15 @@ struct MakeModule {
     std::unique_ptr<Module> operator()(std::monostate) const { return nullptr; }
     std::unique_ptr<Module> operator()(const AttentionSpec& spec) const {
         return std::make_unique<Attention>(s, c, spec, hidden, layer);
+    }
+    std::unique_ptr<Module> operator()(const DeltaNetSpec& spec) const {
+        return std::make_unique<DeltaNet>(s, c, spec, hidden, layer);
+    }
+    std::unique_ptr<Module> operator()(const Mamba2Spec& spec) const {
+        return std::make_unique<Mamba2>(s, c, spec, hidden, layer);
+    }
+    std::unique_ptr<Module> operator()(const ShortConvSpec& spec) const {
+        return std::make_unique<ShortConv>(s, c, spec, hidden, layer);
     }
     std::unique_ptr<Module> operator()(const GatedMlpSpec& spec) const {
         return std::make_unique<GatedMlp>(s, c, spec, hidden);

@@ -255,7 +255,43 @@ Tensor upload(Stream& s, const void* data, DType dtype, Shape shape) {
 
 }  // namespace
 
+namespace {
+
+// Whether the matrix stands in parts, which are joined when they are read.
+bool in_parts(const Checkpoint& c, const LinearSpec& spec) {
+    return !spec.parts.empty() && !c.has((spec.key / "weight").str()) && !is_exl3(c, spec.key);
+}
+
+LinearSpec part_of(const LinearSpec& spec, const LinearSpec::Part& part) {
+    return {.key = part.key, .in = spec.in, .out = part.rows};
+}
+
+std::vector<float> join_weights(const Checkpoint& c, const LinearSpec& spec) {
+    std::vector<float> all;
+    for (const auto& part : spec.parts) {
+        const std::vector<float> w = read_dense_weight(c, part_of(spec, part));
+        all.insert(all.end(), w.begin(), w.end());
+    }
+    return all;
+}
+
+// Empty where no part has a bias; zeros for those that have none.
+std::vector<float> join_biases(const Checkpoint& c, const LinearSpec& spec) {
+    std::vector<float> all;
+    bool any = false;
+    for (const auto& part : spec.parts) {
+        std::vector<float> b = read_bias(c, part_of(spec, part));
+        any = any || !b.empty();
+        b.resize(static_cast<size_t>(part.rows));
+        all.insert(all.end(), b.begin(), b.end());
+    }
+    return any ? all : std::vector<float>();
+}
+
+}  // namespace
+
 std::vector<float> read_dense_weight(const Checkpoint& c, const LinearSpec& spec) {
+    if (in_parts(c, spec)) return join_weights(c, spec);
     const LinearSource at = source_of(c, spec);
     if (at.fused && spec.experts > 0 && is_mxfp4(c, at.weight)) {
         // Blocks are always (experts, out, in).
@@ -273,6 +309,7 @@ std::vector<float> read_dense_weight(const Checkpoint& c, const LinearSpec& spec
 }
 
 std::vector<float> read_bias(const Checkpoint& c, const LinearSpec& spec) {
+    if (in_parts(c, spec)) return join_biases(c, spec);
     // An EXL3 file keeps the biases of stacked experts with each of them.
     LinearSource at = source_of(c, spec);
     if (c.has((spec.key / "bias").str())) at = {at.weight, spec.key / "bias", false};
@@ -345,6 +382,12 @@ std::unique_ptr<Linear> load_linear(Stream& s, const Checkpoint& c, const Linear
     const LinearSource at = source_of(c, spec);
     const Shape shape = {spec.out, spec.in};
     Tensor weight, bias;
+    if (in_parts(c, spec)) {
+        weight = upload(s, join_weights(c, spec).data(), DType::f32, shape);
+        if (const std::vector<float> b = join_biases(c, spec); !b.empty())
+            bias = upload(s, b.data(), DType::f32, {spec.out});
+        return std::make_unique<LinearDense>(std::move(weight), std::move(bias));
+    }
     // A stacked tensor used whole is the embedding of a tied model.
     const bool whole =
         !at.fused || (spec.experts == 0 && spec.fused_row == 0 && spec.fused_rows == spec.out);

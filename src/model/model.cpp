@@ -11,9 +11,30 @@ KvLayout kv_layout(const ModelSpec& spec) {
     return layout;
 }
 
+namespace {
+
+/// What a mixer keeps per sequence.
+struct StateOf {
+    int hidden;
+    StateLayout::Layer operator()(const DeltaNetSpec& d) const {
+        return {d.kernel - 1, d.conv_channels(), d.value_heads, d.key_dim, d.value_dim};
+    }
+    StateLayout::Layer operator()(const Mamba2Spec& m) const {
+        return {m.kernel - 1, m.conv_channels(), m.heads, m.state, m.head_dim};
+    }
+    StateLayout::Layer operator()(const ShortConvSpec& c) const {
+        return {.window = c.kernel - 1, .channels = hidden};
+    }
+    StateLayout::Layer operator()(const AttentionSpec&) const { return {}; }
+    StateLayout::Layer operator()(std::monostate) const { return {}; }
+};
+
+}  // namespace
+
 StateLayout state_layout(const ModelSpec& spec) {
     StateLayout layout;
-    layout.layers.resize(spec.blocks.size());
+    for (const BlockSpec& block : spec.blocks)
+        layout.layers.push_back(std::visit(StateOf{spec.hidden}, block.mixer));
     return layout;
 }
 

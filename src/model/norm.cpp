@@ -10,6 +10,7 @@ std::vector<int64_t> head_weight_shape(HeadNormSpan span, int heads, int head_di
         case HeadNormSpan::head: return {head_dim};
         case HeadNormSpan::all_heads: return {int64_t{heads} * head_dim};
         case HeadNormSpan::own_weight: return {heads, head_dim};
+        case HeadNormSpan::group: return {int64_t{heads} * head_dim};
     }
     return {};
 }
@@ -28,7 +29,11 @@ Norm::Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int dim)
     : Norm(s, c, spec, std::vector<int64_t>{dim}) {}
 
 Norm::Norm(Stream& s, const Checkpoint& c, const NormSpec& spec, int heads, int head_dim)
-    : Norm(s, c, spec, head_weight_shape(spec.span, heads, head_dim)) {}
+    : Norm(s, c, spec, head_weight_shape(spec.span, heads, head_dim)) {
+    if (spec.span != HeadNormSpan::group) return;
+    weight_.view = reshape(weight_.view, {heads, head_dim});
+    dim_ = head_dim;
+}
 
 void Norm::forward(Stream& s, ConstView x, View y) const {
     const Shape pieces = {x.shape.numel() / dim_, dim_};

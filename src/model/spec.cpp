@@ -16,9 +16,9 @@ std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden) {
                           .group = a.key / "qkv",
                           .priority = 2};
     };
-    return {from_input("q_proj", q, 0), from_input("k_proj", kv, q),
+    return {from_input("q_proj", a.interleaved_gate ? 2 * q : q, 0), from_input("k_proj", kv, q),
             from_input("v_proj", kv, q + kv),
-            LinearSpec{.key = a.key / "o_proj",
+            LinearSpec{.key = a.key / a.out,
                        .in = q,
                        .out = hidden,
                        .tag = a.key / "o",

@@ -55,6 +55,7 @@ enum class HeadNormSpan : uint8_t {
     head,        ///< each head by itself; one weight of head_dim for all
     all_heads,   ///< all heads of a token at once; a weight for every channel
     own_weight,  ///< each head by itself, with its own row of a (heads, head_dim) weight
+    group,       ///< the same with a flat weight (heads * head_dim); for RMS norms
 };
 
 struct NormSpec {
@@ -79,6 +80,11 @@ struct LinearSpec {
     bool transposed = false;  ///< it is (in, out) instead of (out, in)
     bool bare = false;        ///< its tensors are `fused` and `fused_bias`, without a dot
     float divisor = 1;        ///< EXL3 files hold the matrix divided by this, a power of two
+    struct Part {
+        Key key;
+        int rows = 0;
+    };
+    std::vector<Part> parts;  ///< a source holds these plain matrices instead, row after row
     std::string tag;          ///< linears of one tag read the same input, so they share a Hessian
     std::string group;        ///< linears of one group get the same bits per weight
     int priority = 0;         ///< groups of higher priority get spare bits first
@@ -93,7 +99,51 @@ struct AttentionSpec {
     int window = 0;                          ///< keys a query sees, itself included; 0: all
     std::optional<RopeSpec> rope;            ///< none: no position encoding
     std::optional<NormSpec> q_norm, k_norm;  ///< over each head, before RoPE
-    std::string fused_qkv;  ///< name of a stacked q, k, v tensor under `key`, if any
+    std::string fused_qkv;       ///< name of a stacked q, k, v tensor under `key`, if any
+    std::string out = "o_proj";  ///< name of the output matrix under `key`
+    /// q_proj has the query of a head, then a gate for each of its channels, head after head; the
+    /// attention's output is multiplied by the gate's sigmoid (Qwen3-Next).
+    bool interleaved_gate = false;
+};
+
+/// Gated delta net (arXiv 2412.06464); names are those of tensors under `key`.
+struct DeltaNetSpec {
+    Key key;
+    int key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+    int kernel = 4;         ///< of the convolution, tokens
+    float write_scale = 1;  ///< 2: the state may have negative eigenvalues (OLMo Hybrid)
+    float eps = 1e-6f;      ///< of the output norm
+    /// One matrix for q, k, v, z and one for b, a, both grouped by key head (Qwen3-Next). Empty:
+    /// the four below.
+    std::string qkvz, ba;
+    std::string qkv = "in_proj_qkv", z = "in_proj_z", b = "in_proj_b", a = "in_proj_a";
+    std::string conv = "conv1d", norm = "norm", out = "out_proj";
+    /// Tensors that stand in for qkv and conv where those do not exist, row after row.
+    std::vector<std::string> qkv_parts, conv_parts;
+    bool qkv_split = false;  ///< qkv_parts are matrices of their own: q, k, v
+
+    int keys() const { return key_heads * key_dim; }
+    int values() const { return value_heads * value_dim; }
+    int conv_channels() const { return 2 * keys() + values(); }
+};
+
+/// Mamba2 (arXiv 2405.21060) as Nemotron-H has it.
+struct Mamba2Spec {
+    Key key;
+    int heads = 0, head_dim = 0;
+    int groups = 0, state = 0;  ///< B and C are shared by heads / groups heads, `state` values each
+    int kernel = 4;             ///< of the convolution, tokens
+    float step_min = 0, step_max = 0;
+    float eps = 1e-5f;  ///< of the output norm
+
+    int inner() const { return heads * head_dim; }
+    int conv_channels() const { return inner() + 2 * groups * state; }
+};
+
+/// The gated short convolution of LFM2.
+struct ShortConvSpec {
+    Key key;
+    int kernel = 3;  ///< tokens
 };
 
 /// Names of the matrices of a feed-forward part.
@@ -165,7 +215,8 @@ struct MoeSpec {
 };
 
 /// Either half of a block may be absent: std::monostate.
-using MixerSpec = std::variant<std::monostate, AttentionSpec>;
+using MixerSpec =
+    std::variant<std::monostate, AttentionSpec, DeltaNetSpec, Mamba2Spec, ShortConvSpec>;
 using MlpSpec = std::variant<std::monostate, GatedMlpSpec, PlainMlpSpec, MoeSpec>;
 
 /// x += mixer_post(mixer(mixer_norm(x))); x += mlp_post(mlp(mlp_norm(x))), each norm where it is.
@@ -202,6 +253,9 @@ inline std::vector<LinearSpec> linears_of(std::monostate, int) {
     return {};
 }
 std::vector<LinearSpec> linears_of(const AttentionSpec& a, int hidden);
+std::vector<LinearSpec> linears_of(const DeltaNetSpec& d, int hidden);
+std::vector<LinearSpec> linears_of(const Mamba2Spec& m, int hidden);
+std::vector<LinearSpec> linears_of(const ShortConvSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const GatedMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const PlainMlpSpec& m, int hidden);
 std::vector<LinearSpec> linears_of(const MoeSpec& m, int hidden);

@@ -75,7 +75,8 @@ private:
         known.push_back(resolve_head(source_, spec_));
         for (LinearSpec& l : known) {
             if (l.fused.empty() || l.head) {
-                if (is_exl3(source_, l.key)) add_matrix(l);
+                if (!is_exl3(source_, l.key)) continue;
+                l.parts.empty() ? add_matrix(l) : add_parts(l);
             } else {
                 stacked[l.fused].push_back(std::move(l));
             }
@@ -115,6 +116,35 @@ private:
                                              bias(l, row.data());
                                              return row;
                                          }});
+    }
+
+    // A matrix that the architecture stores as several, taken apart again.
+    void add_parts(const LinearSpec& l) {
+        mark_used(l.key);
+        ++report_.matrices;
+        const bool has_bias = source_.has((l.key / "bias").str());
+        int begin = 0;
+        for (const auto& part : l.parts) {
+            const auto rows_of = [this, l, begin, rows = part.rows](int64_t width, auto&& fill) {
+                const size_t row = size_of(o_.dtype) * static_cast<size_t>(width);
+                Bytes all(row * static_cast<size_t>(l.out));
+                fill(l, all.data());
+                const auto from = all.begin() + static_cast<int64_t>(row) * begin;
+                return Bytes(from, from + static_cast<int64_t>(row) * rows);
+            };
+            add((part.key / "weight").str(),
+                {o_.dtype, {part.rows, l.in}, [this, rows_of, l] {
+                     return rows_of(l.in,
+                                    [this](const LinearSpec& m, std::byte* to) { decode(m, to); });
+                 }});
+            if (has_bias)
+                add((part.key / "bias").str(),
+                    {o_.dtype, {part.rows}, [this, rows_of] {
+                         return rows_of(
+                             1, [this](const LinearSpec& m, std::byte* to) { bias(m, to); });
+                     }});
+            begin += part.rows;
+        }
     }
 
     // Parts that the architecture stores as one tensor, put back at their rows.

@@ -59,11 +59,13 @@ void add_matrix(Module& module, QuantizedTensor t) {
                          {m.k / kTile, m.n / kTile, tile_words(m.bits)}, t.matrix.trellis));
 }
 
-// A tensor that stays as it is. f32 becomes f16 where every value survives: readers of the format
-// expect half precision for norms and embeddings.
+// A tensor that stays as it is. f32 weights and biases become f16 where every value survives:
+// readers of the format expect half precision for norms and embeddings. Decays, step sizes and
+// correction biases, which have names of their own, are few and keep their precision.
 OutTensor keep(const Checkpoint& source, const std::string& name) {
     const auto entry = source.find(name);
-    if (entry.info->dtype == DType::f32) {
+    const bool weight = name.ends_with(".weight") || name.ends_with(".bias");
+    if (entry.info->dtype == DType::f32 && weight) {
         const std::vector<float> values = read_f32(source, name);
         std::vector<f16> half;
         bool fits = true;
@@ -98,6 +100,7 @@ std::set<std::string> replaced_by(const ModelSpec& spec) {
         for (const LinearSpec& l : linears_of(block, spec.hidden)) {
             add(l.key);
             if (!l.fused.empty()) l.bare ? add_bare(l.fused) : add(l.fused);
+            for (const auto& part : l.parts) add(part.key);
         }
     add(spec.head.key);
     // A tied model keeps its embedding beside the new head.
