@@ -17,7 +17,7 @@ namespace {
 
 // The same text stack stands under different prefixes, depending on the writer of the file.
 constexpr std::string_view kPrefixes[] = {"model", "model.language_model", "language_model.model",
-                                          ""};
+                                          "backbone", ""};
 
 using Has = std::function<bool(std::string_view)>;
 using TensorShape = std::function<std::vector<int64_t>(std::string_view)>;
@@ -26,7 +26,8 @@ ArchInput make_input(const HfConfig& config, const Has& has, const TensorShape& 
     ArchInput in{
         config.child("text_config").value_or(config), config, "model", "lm_head", has, shape};
     for (const std::string_view prefix : kPrefixes)
-        if (has((Key(std::string(prefix)) / "embed_tokens.weight").str())) {
+        if (has((Key(std::string(prefix)) / "embed_tokens.weight").str()) ||
+            has((Key(std::string(prefix)) / "embeddings.weight").str())) {
             in.prefix = std::string(prefix);
             break;
         }

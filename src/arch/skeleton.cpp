@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -17,6 +18,13 @@ double positive(const HfConfig& c, std::string_view key, double v) {
     return v;
 }
 
+// Newer files of hybrid models leave the number to the list of layers.
+int layer_count(const HfConfig& c) {
+    constexpr std::string_view kList = "layers_block_type";
+    if (c.has("num_hidden_layers") || !c.has(kList)) return size(c, "num_hidden_layers");
+    return static_cast<int>(c.list<std::string>(kList).size());
+}
+
 }  // namespace
 
 int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise) {
@@ -26,16 +34,29 @@ int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise) 
     return v;
 }
 
+int conv_kernel(const HfConfig& c, std::string_view key, int otherwise) {
+    const int taps = c.get<int>(key, otherwise);
+    if (taps < 2 || taps > 64) c.fail(key, fmt::format("found {}, needed 2 to 64", taps));
+    return taps;
+}
+
+Key first_standing(const ArchInput& in, const Key& at,
+                   std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names)
+        if (in.has((at / name / "weight").str())) return at / name;
+    return at / *names.begin();
+}
+
 Common common(const ArchInput& in) {
     const HfConfig& c = in.config;
     Common m;
     m.hidden = size(c, "hidden_size");
     m.heads = size(c, "num_attention_heads");
     m.kv_heads = size(c, "num_key_value_heads", m.heads);
-    m.layers = size(c, "num_hidden_layers");
-    m.inner = size(c, "intermediate_size");
+    m.layers = layer_count(c);
+    if (c.has("intermediate_size")) m.inner = size(c, "intermediate_size");
     // head_dim of 0 means "not given" in files written by older tools.
-    m.head_dim = c.get<int>("head_dim", 0);
+    m.head_dim = c.find<int>({"head_dim", "attention_head_dim"}).value_or(0);
     if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
     if (m.head_dim <= 0 || m.head_dim > 1024)
         c.fail("head_dim", fmt::format("found {}, needed 1 to 1024", m.head_dim));
@@ -44,9 +65,10 @@ Common common(const ArchInput& in) {
     if (m.heads % m.kv_heads != 0)
         c.fail("num_key_value_heads",
                fmt::format("found {}, needed a divisor of {} heads", m.kv_heads, m.heads));
-    const std::string_view eps = c.has("rms_norm_eps") ? "rms_norm_eps" : "layer_norm_eps";
-    m.eps = static_cast<float>(
-        positive(c, eps, c.has(eps) ? c.get<double>(eps) : c.get<double>("rms_norm_eps")));
+    std::string_view eps = "rms_norm_eps";
+    for (const std::string_view other : {"layer_norm_eps", "layer_norm_epsilon", "norm_eps"})
+        if (!c.has(eps) && c.has(other)) eps = other;
+    m.eps = static_cast<float>(positive(c, eps, c.get<double>(eps)));
     return m;
 }
 
@@ -77,6 +99,7 @@ BlockSpec llama_block(const ArchInput& in, const Common& c, int layer) {
     // later initialiser of a nested aggregate throws.
     const RopeSpec rope_spec = rope(in, RopeStyle::neox, c.head_dim);
     const Act act = activation(in, "hidden_act");
+    if (c.inner == 0) size(in.config, "intermediate_size");
     return {.key = at,
             .mixer_norm = NormSpec{.key = at / "input_layernorm", .eps = c.eps},
             .mixer = AttentionSpec{.key = at / "self_attn",
@@ -161,8 +184,35 @@ std::vector<int> windows(const ArchInput& in, int layers, int window,
     return out;
 }
 
+namespace {
+
+// Sizes whose products would not fit; each of them alone is a size.
+void check_recurrence(const MixerSpec& mixer, const ArchInput& in) {
+    const auto check = [&](std::string_view key, int64_t channels, int64_t state) {
+        if (channels > kMaxSize || state > (int64_t{1} << 30))
+            in.config.fail(
+                key, fmt::format("makes {} channels and a state of {} values", channels, state));
+    };
+    if (const auto* d = std::get_if<DeltaNetSpec>(&mixer)) {
+        const int64_t keys = int64_t{d->key_heads} * d->key_dim,
+                      values = int64_t{d->value_heads} * d->value_dim;
+        check("linear_num_value_heads", std::max(keys, values),
+              std::min<int64_t>(values, kMaxSize) * d->key_dim);
+        check("linear_num_value_heads", 2 * (keys + values), 0);
+    }
+    if (const auto* m = std::get_if<Mamba2Spec>(&mixer)) {
+        const int64_t inner = int64_t{m->heads} * m->head_dim, keys = int64_t{m->groups} * m->state;
+        check("mamba_num_heads", std::max(inner, keys),
+              std::min<int64_t>(inner, kMaxSize) * m->state);
+        check("mamba_num_heads", 2 * (inner + keys) + m->heads, 0);
+    }
+}
+
+}  // namespace
+
 void check_spec(const ModelSpec& spec, const ArchInput& in) {
     for (const BlockSpec& block : spec.blocks) {
+        check_recurrence(block.mixer, in);
         const auto* a = std::get_if<AttentionSpec>(&block.mixer);
         if (!a) continue;
         if (a->window < 0) in.config.fail("sliding_window", "found a negative window");

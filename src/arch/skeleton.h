@@ -5,7 +5,8 @@ namespace exl3 {
 
 /// The fields nearly every decoder shares, read once. See docs/design/arch.md.
 struct Common {
-    int hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, layers = 0, inner = 0;
+    int hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, layers = 0;
+    int inner = 0;  ///< 0: the config has none, as where every layer has experts
     float eps = 1e-6f;
 };
 Common common(const ArchInput& in);
@@ -39,6 +40,12 @@ void add_shared_expert(MoeSpec& moe, const Key& key, int width);
 
 /// A size of a model: from 1 to 16 million. Throws naming the key.
 int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise = {});
+
+/// The taps of a short convolution: 2 to 64. Throws naming the key.
+int conv_kernel(const HfConfig& c, std::string_view key, int otherwise);
+/// The first of at / names that has a weight in the file, else the first: writers differ in names.
+Key first_standing(const ArchInput& in, const Key& at,
+                   std::initializer_list<std::string_view> names);
 
 AttentionSpec& attention_of(BlockSpec& block);
 GatedMlpSpec& mlp_of(BlockSpec& block);
