@@ -18,7 +18,23 @@ namespace {
 struct NamedConfig {
     const char* name;
     const char* json;  // config.json of the published model, what matters for speed
+    int layers = 0;    // only so many of them; 0: all
 };
+
+HfConfig config_of(const NamedConfig& named, const std::string& file) {
+    Json json = parse_json(named.json, file).value();
+    if (named.layers > 0) json["num_hidden_layers"] = named.layers;
+    return {json, file};
+}
+
+constexpr char kQwen3Next[] = R"({"architectures": ["Qwen3NextForCausalLM"],
+        "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 16,
+        "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
+        "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "moe_intermediate_size": 512,
+        "num_experts": 512, "num_experts_per_tok": 10, "shared_expert_intermediate_size": 512,
+        "vocab_size": 151936, "max_position_embeddings": 262144, "rms_norm_eps": 1e-6,
+        "rope_theta": 10000000.0, "partial_rotary_factor": 0.25})";
 
 constexpr NamedConfig kConfigs[] = {
     {"llama1b", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
@@ -39,6 +55,9 @@ constexpr NamedConfig kConfigs[] = {
         "num_experts_per_tok": 8, "norm_topk_prob": true, "decoder_sparse_step": 1,
         "mlp_only_layers": [], "vocab_size": 151936, "max_position_embeddings": 40960,
         "rms_norm_eps": 1e-6, "rope_theta": 1000000.0})"},
+    {"qwen3-next-80b", kQwen3Next},
+    // Its first eight layers, for machines without 40 GB: two of attention, six delta nets.
+    {"qwen3-next-8l", kQwen3Next, 8},
 };
 
 /// The bytes behind the tensors: a region for each kind of content, as long as the longest tensor
@@ -106,9 +125,7 @@ Regions::Fill uniform() {
 class Builder {
 public:
     Builder(const NamedConfig& named, const SyntheticOptions& o)
-        : name_(fmt::format("synthetic {}", named.name)),
-          config_(HfConfig::parse(named.json, name_).value()),
-          o_(o) {}
+        : name_(fmt::format("synthetic {}", named.name)), config_(config_of(named, name_)), o_(o) {}
 
     Checkpoint build() {
         const ModelSpec spec = describe(config_, [](std::string_view tensor) {
@@ -133,12 +150,33 @@ private:
             if (a->q_norm) norm(*a->q_norm, a->head_dim);
             if (a->k_norm) norm(*a->k_norm, a->head_dim);
         }
-        if (const auto* m = std::get_if<MoeSpec>(&block.mlp))
-            plain((m->router.key / "weight").str(), {m->router.experts, hidden}, "uniform",
-                  uniform());
+        if (const auto* d = std::get_if<DeltaNetSpec>(&block.mixer)) add_delta_net(*d, hidden);
+        if (const auto* m = std::get_if<Mamba2Spec>(&block.mixer)) add_mamba2(*m);
+        if (const auto* c = std::get_if<ShortConvSpec>(&block.mixer))
+            add_uniform(c->key / "conv.weight", {hidden, 1, c->kernel});
+        if (const auto* m = std::get_if<MoeSpec>(&block.mlp)) {
+            add_uniform(m->router.key / "weight", {m->router.experts, hidden});
+            if (!m->shared_gate.empty()) add_uniform(m->shared_gate / "weight", {1, hidden});
+        }
         for (const LinearSpec& l : linears_of(block, hidden)) matrix(l, o_.bits);
     }
 
+    void add_delta_net(const DeltaNetSpec& d, int hidden) {
+        for (const std::string& name : {d.b, d.a})
+            add_uniform(d.key / name / "weight", {d.value_heads, hidden});
+        add_uniform(d.key / d.conv / "weight", {d.conv_channels(), 1, d.kernel});
+        for (const char* name : {"A_log", "dt_bias"}) add_uniform(d.key / name, {d.value_heads});
+        norm({.key = d.key / d.norm}, d.value_dim);
+    }
+    void add_mamba2(const Mamba2Spec& m) {
+        add_uniform(m.key / "conv1d.weight", {m.conv_channels(), 1, m.kernel});
+        for (const char* name : {"A_log", "dt_bias", "D"}) add_uniform(m.key / name, {m.heads});
+        norm({.key = m.key / "norm"}, m.inner());
+    }
+
+    void add_uniform(const Key& name, std::vector<int64_t> dims) {
+        plain(name.str(), std::move(dims), "uniform", uniform());
+    }
     void norm(const NormSpec& n, int dim) {
         if (!n.key.empty()) plain((n.key / "weight").str(), {dim}, "ones", ones());
     }
