@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/recurrence.h"
+
 namespace exl3 {
 namespace {
 
@@ -36,7 +38,8 @@ int size(const HfConfig& c, std::string_view key, std::optional<int> otherwise) 
 
 int conv_kernel(const HfConfig& c, std::string_view key, int otherwise) {
     const int taps = c.get<int>(key, otherwise);
-    if (taps < 2 || taps > 64) c.fail(key, fmt::format("found {}, needed 2 to 64", taps));
+    if (taps < 2 || taps > kMaxConvKernel)
+        c.fail(key, fmt::format("found {}, needed 2 to {}", taps, kMaxConvKernel));
     return taps;
 }
 

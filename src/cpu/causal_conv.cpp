@@ -31,24 +31,24 @@ inline F32 conv_load(const ConvInput& u, int64_t i, int64_t n) {
 // One row of outputs for `n` channels.
 void conv_row(const CausalConvArgs& a, const SlotRows& rows, int64_t t, int64_t channel,
               int64_t n) {
+    // The taps that meet an input; those before a fresh sequence meet zeros.
+    ConvInput inputs[kMaxConvKernel];
+    const float* weights[kMaxConvKernel];
     const int64_t past = a.window.shape[1];
-    float sums[kConvChannels];
-    for (int64_t i = 0; i < n; ++i) sums[i] = a.bias ? a.bias.as<float>()[channel + i] : 0;
+    int taps = 0;
     for (int64_t j = 0; j <= past; ++j) {
-        const ConvInput u = conv_input(a, rows, t - past + j, channel);
-        const float* weight = a.weight.row<float>(j) + channel;
-        if (!u.x) continue;
-        for (int64_t i = 0; i < n; i += F32::width) {
-            const int64_t some = lesser(F32::width, n - i);
-            fma(conv_load(u, i, some), F32::load(weight + i, some), F32::load(sums + i, some))
-                .store(sums + i, some);
-        }
+        inputs[taps] = conv_input(a, rows, t - past + j, channel);
+        weights[taps] = a.weight.row<float>(j) + channel;
+        taps += inputs[taps].x != nullptr;
     }
     float* y = a.y.row<float>(t) + channel;
+    const float* bias = a.bias ? a.bias.as<float>() + channel : nullptr;
     const float* gate = a.gate_out ? a.gate_out.row<float>(t) + channel : nullptr;
     for (int64_t i = 0; i < n; i += F32::width) {
         const int64_t some = lesser(F32::width, n - i);
-        F32 v = F32::load(sums + i, some);
+        F32 v = bias ? F32::load(bias + i, some) : F32::set(0);
+        for (int j = 0; j < taps; ++j)
+            v = fma(conv_load(inputs[j], i, some), F32::load(weights[j] + i, some), v);
         if (a.silu) v = v / (F32::set(1) + exp(F32::set(0) - v));
         (gate ? v * F32::load(gate + i, some) : v).store(y + i, some);
     }

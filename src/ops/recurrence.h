@@ -21,6 +21,9 @@ struct SlotsView {
     ConstView slots;    ///< (sequences) i32, each in [0, slots of the state)
 };
 
+/// Taps of a causal_conv at most.
+inline constexpr int kMaxConvKernel = 64;
+
 /// A causal convolution of each channel by itself, along the tokens of a sequence:
 ///   u = gate_in * x;  y[t, c] = gate_out[t, c] * act(bias[c] + sum over j < kernel of
 ///   weight[j, c] * u[t - kernel + 1 + j, c])

@@ -25,7 +25,8 @@ void check(const CausalConvArgs& a) {
     EXL3_CHECK(!a.gate_in || is_f32(a.gate_in, a.x.shape));
     EXL3_CHECK(!a.gate_out || is_f32(a.gate_out, a.x.shape));
     const int64_t channels = a.x.shape[1];
-    EXL3_CHECK(is_f32(a.weight, 2) && a.weight.shape[0] >= 2 && a.weight.shape[1] == channels);
+    EXL3_CHECK(is_f32(a.weight, 2) && a.weight.shape[0] >= 2 &&
+               a.weight.shape[0] <= kMaxConvKernel && a.weight.shape[1] == channels);
     EXL3_CHECK(!a.bias || is_f32(a.bias, Shape{channels}));
     EXL3_CHECK(is_f32(a.window, 3) && a.window.row_stride == channels &&
                a.window.shape[1] == a.weight.shape[0] - 1 && a.window.shape[2] == channels);
