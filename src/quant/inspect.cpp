@@ -44,6 +44,7 @@ struct Density {
         const auto trellis = c.find((l.key / "trellis").str());
         auto plain = c.find((l.key / "weight").str());
         if (!plain.info && !l.fused.empty()) plain = c.find((l.fused / "weight").str());
+        if (!plain.info && !l.parts.empty()) plain = c.find((l.parts[0].key / "weight").str());
         const double numel = static_cast<double>(l.in) * l.out;
         if (trellis.info && trellis.info->dims.size() == 3) {
             bits += 8.0 * static_cast<double>(trellis.info->bytes);
@@ -112,7 +113,8 @@ std::vector<MemoryNeed> memory_needs(const CheckpointSummary& summary) {
         needs.push_back({.context = n,
                          .weights = summary.bytes,
                          .cache = summary.bytes_per_token * static_cast<uint64_t>(kPageTokens) *
-                                  static_cast<uint64_t>(pages_for(n)),
+                                      static_cast<uint64_t>(pages_for(n)) +
+                                  state_layout(spec).bytes_per_slot(),
                          .scratch = scratch_bytes(spec)});
     return needs;
 }

@@ -14,7 +14,7 @@ namespace exl3 {
 struct MemoryNeed {
     int64_t context = 0;   ///< tokens
     uint64_t weights = 0;  ///< all tensors of the checkpoint
-    uint64_t cache = 0;    ///< keys and values, f16, whole pages
+    uint64_t cache = 0;    ///< keys and values, f16, whole pages; recurrent states
     uint64_t scratch = 0;  ///< activations of a 512-token pass, roughly
     uint64_t total() const { return weights + cache + scratch; }
 };
