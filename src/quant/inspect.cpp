@@ -42,7 +42,7 @@ struct Density {
     double bits = 0, weights = 0;
     void add(const Checkpoint& c, const LinearSpec& l) {
         const auto trellis = c.find((l.key / "trellis").str());
-        const auto plain = c.find(source_of(c, l).weight);
+        auto plain = c.find(source_of(c, l).weight);
         if (!plain.info && !l.parts.empty()) plain = c.find((l.parts[0].key / "weight").str());
         const double numel = static_cast<double>(l.in) * l.out;
         if (trellis.info && trellis.info->dims.size() == 3) {
