@@ -70,39 +70,63 @@ __device__ __forceinline__ float weight_of(float a, float b) {
     return a == -INFINITY ? 0.0f : exp2_fast(a - b);
 }
 
-/// Eight neighbouring channels of a head of one token, as f16; `row` counts heads of tokens over
-/// the whole cache, `channel` is a multiple of 8. Quantized values stay rotated.
+/// Eight neighbouring channels of a head of one token as they are stored: f16 values; or the words
+/// that hold their fields (8 bits: x and y; else the planes of 4, 2 and 1 bits) and in w the scale.
+/// `row` counts heads of tokens over the whole cache, `channel` is a multiple of 8. Loading and
+/// unpacking are apart so that many loads can be under way.
+template <bool kQuantized>
+__device__ __forceinline__ uint4 load_stored(const CachePlane& p, int64_t row, int dim,
+                                             int channel) {
+    if (!kQuantized || !p.scale)
+        return __ldg(reinterpret_cast<const uint4*>(static_cast<const __half*>(p.data) + row * dim +
+                                                    channel));
+    const int64_t group = (row * dim + channel) / kKvGroup;
+    const int first = channel % kKvGroup;  // of these channels within the group
+    const uint32_t* words = static_cast<const uint32_t*>(p.data) + group * p.bits;
+    uint4 r{};
+    r.w = __half_as_ushort(p.scale[group]);
+    if (p.bits == 8) {
+        r.x = words[first / 4];
+        r.y = words[first / 4 + 1];
+        return r;
+    }
+    if (p.bits & 4) r.x = words[first / 8];
+    words += p.bits & 4;
+    if (p.bits & 2) r.y = words[first / 16];
+    words += p.bits & 2;
+    if (p.bits & 1) r.z = words[0];
+    return r;
+}
+
+/// What load_stored returned as f16 values, still rotated where they are quantized.
+template <bool kQuantized>
+__device__ __forceinline__ uint4 expand(const CachePlane& p, uint4 stored, int channel) {
+    if (!kQuantized || !p.scale) return stored;
+    const int first = channel % kKvGroup;
+    const float middle = static_cast<float>(1 << (p.bits - 1));
+    const float step =
+        __half2float(__ushort_as_half(static_cast<unsigned short>(stored.w))) / middle;
+    const uint32_t twos = stored.y >> (first % 16 * 2), ones = stored.z >> first;
+    const auto value = [&](int i) {
+        uint32_t code = 0;
+        if (p.bits == 8) {
+            code = (i < 4 ? stored.x : stored.y) >> (8 * (i % 4)) & 255;
+        } else {
+            if (p.bits & 4) code = stored.x >> (4 * i) & 15;
+            if (p.bits & 2) code = code << 2 | (twos >> (2 * i) & 3);
+            if (p.bits & 1) code = code << 1 | (ones >> i & 1);
+        }
+        // 2^22 + code, exactly: floats there are half a unit apart.
+        return (__uint_as_float(0x4A800000u | code << 1) - (4194304.0f + middle - 0.5f)) * step;
+    };
+    return {pack_halves(value(0), value(1)), pack_halves(value(2), value(3)),
+            pack_halves(value(4), value(5)), pack_halves(value(6), value(7))};
+}
+
 template <bool kQuantized>
 __device__ __forceinline__ uint4 load_channels(const CachePlane& p, int64_t row, int dim,
                                                int channel) {
-    if constexpr (!kQuantized)
-        return __ldg(reinterpret_cast<const uint4*>(static_cast<const __half*>(p.data) + row * dim +
-                                                    channel));
-    if (!p.scale)
-        return *reinterpret_cast<const uint4*>(static_cast<const __half*>(p.data) + row * dim +
-                                               channel);
-    const int64_t group = (row * dim + channel) / kKvGroup;
-    const int first = channel % kKvGroup;  // of this lane's channels within the group
-    const uint32_t* words = static_cast<const uint32_t*>(p.data) + group * p.bits;
-    uint32_t code[8] = {};
-#pragma unroll
-    for (int width = 8; width >= 1; width /= 2) {
-        if (!(p.bits & width)) continue;
-        const uint32_t low = words[first * width / 32] >> (first * width % 32);
-        const uint32_t high = width == 8 ? words[first * width / 32 + 1] : 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const uint32_t from =
-                width == 8 && i >= 4 ? high >> (8 * (i - 4)) : low >> (i * width % 32);
-            code[i] = (code[i] << width) | (from & ((1u << width) - 1));
-        }
-        words += width;
-    }
-    const float middle = static_cast<float>(1 << (p.bits - 1));
-    const float step = __half2float(p.scale[group]) / middle;
-    const auto value = [&](int i) { return (static_cast<float>(code[i]) - middle + 0.5f) * step; };
-    return {pack_halves(value(0), value(1)), pack_halves(value(2), value(3)),
-            pack_halves(value(4), value(5)), pack_halves(value(6), value(7))};
+    return expand<kQuantized>(p, load_stored<kQuantized>(p, row, dim, channel), channel);
 }
 
 /// Launches over the sequences with few rows. @param sequences  of the batch  @param tokens  of it

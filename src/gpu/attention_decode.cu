@@ -57,13 +57,11 @@ __device__ void load_queries(const AttentionKernelArgs& a, const Queries& u, int
 #pragma unroll
     for (int k = 0; k < kDim / 16; ++k) {
         const int channel = k / 2 * 32 + t * 8 + k % 2 * 4;
+        const float4 four =
+            real && channel < a.dim ? *reinterpret_cast<const float4*>(q + channel) : float4{};
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair) {
-            float v[2];
-            for (int j = 0; j < 2; ++j) {
-                const int c = channel + 2 * pair + j;
-                v[j] = real && c < a.dim ? q[c] : 0.0f;
-            }
+            const float v[2] = {pair ? four.z : four.x, pair ? four.w : four.y};
             const __half h0 = __float2half_rn(v[0]), h1 = __float2half_rn(v[1]);
             fragment[k][2 * pair] = pack_halves(v[0], v[1]);
             fragment[k][2 * pair + 1] =
@@ -79,8 +77,8 @@ __device__ void take_tokens(const AttentionKernelArgs& a, const Queries& u, int 
     const int g = lane / 4, t = lane % 4;
     const auto load = [&](const CachePlane& plane, int offset, int channel) {
         if (token + offset >= u.kv_len || channel >= a.dim) return uint4{};
-        return load_channels<kQuantized>(plane, (slot + offset) * a.kv_heads + kv_head, a.dim,
-                                         channel);
+        return load_stored<kQuantized>(plane, (slot + offset) * a.kv_heads + kv_head, a.dim,
+                                       channel);
     };
     uint4 keys[2][kDim / 32], values[kDim / 64][4];
 #pragma unroll
@@ -98,8 +96,9 @@ __device__ void take_tokens(const AttentionKernelArgs& a, const Queries& u, int 
     for (int n = 0; n < 2; ++n)
 #pragma unroll
         for (int k = 0; k < kDim / 32; ++k) {
-            mma_f16(score[n], queries[2 * k], keys[n][k].x, keys[n][k].y);
-            mma_f16(score[n], queries[2 * k + 1], keys[n][k].z, keys[n][k].w);
+            const uint4 key = expand<kQuantized>(a.k, keys[n][k], k * 32 + t * 8);
+            mma_f16(score[n], queries[2 * k], key.x, key.y);
+            mma_f16(score[n], queries[2 * k + 1], key.z, key.w);
         }
 
     const int position = g < u.count ? u.position(g) : -1;
@@ -132,7 +131,9 @@ __device__ void take_tokens(const AttentionKernelArgs& a, const Queries& u, int 
     total += shfl_xor(total, 2);
     sums.total = sums.total * keep + total;
 #pragma unroll
-    for (int n = 0; n < kDim / 64; ++n)
+    for (int n = 0; n < kDim / 64; ++n) {
+#pragma unroll
+        for (uint4& v : values[n]) v = expand<kQuantized>(a.v, v, n * 64 + g * 8);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             const auto word = [&](int i) {
@@ -145,6 +146,7 @@ __device__ void take_tokens(const AttentionKernelArgs& a, const Queries& u, int 
             mma_f16(o, weights, __byte_perm(word(0), word(1), pick),
                     __byte_perm(word(2), word(3), pick));
         }
+    }
 }
 
 /// What a block's warps found, added up in the order of the warps.
@@ -246,82 +248,114 @@ __device__ void join_parts(const AttentionKernelArgs& a, const Parts& parts, con
     }
 }
 
+/// Consecutive pages of some queries and one key head.
+struct Run {
+    int queries_index, kv_head, first, count;  ///< first: from pages.first on
+};
+
 template <int kDim, bool kQuantized>
 __device__ void attend(const AttentionKernelArgs& a, const Parts& parts, const Queries& u,
-                       int queries_index, int kv_head, int page, const PageRange& pages,
-                       Joined<kDim>& joined) {
+                       const PageRange& pages, const Run& run, Joined<kDim> (&joined)[2]) {
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     uint32_t queries[kDim / 16][4];
-    load_queries<kDim>(a, u, kv_head, lane, queries);
-    Sums<kDim> sums;
-    sums.clear();
-    const int begin = page * kPageTokens + warp * kWarpTokens;
+    load_queries<kDim>(a, u, run.kv_head, lane, queries);
     const int low = a.first_visible(u.position(0)), high = u.position(u.count - 1);
-    const int64_t slot = a.seq.slot(u.sequence, page * kPageTokens) + warp * kWarpTokens;
-    for (int t = 0; t < kWarpTokens; t += kStep)
-        if (begin + t <= high && begin + t + kStep > low)
-            take_tokens<kDim, kQuantized>(a, u, kv_head, lane, queries, begin + t, slot + t, sums);
-    publish<kDim>(sums, joined, warp, lane);
-    __syncthreads();
-
-    const int of = queries_index * a.kv_heads + kv_head;
+    const int of = run.queries_index * a.kv_heads + run.kv_head;
     const int64_t first_slot = static_cast<int64_t>(of) * parts.pages;
-    const int64_t part = first_slot + page - pages.first;
-    for (int e = threadIdx.x; e < u.count * a.dim; e += blockDim.x) {
-        const int i = e / a.dim, c = e % a.dim;
-        Running r;
-        for (int w = 0; w < kWarps; ++w)
-            r.add(joined.top[w][i], joined.total[w][i], joined.value[w][i][c]);
-        if (pages.count == 1) {
-            finish(a, u, kv_head, i, c, r);
-            continue;
+    for (int n = run.first; n < run.first + run.count; ++n) {
+        const int begin = (pages.first + n) * kPageTokens + warp * kWarpTokens;
+        const int64_t slot = a.seq.slot(u.sequence, begin);
+        Sums<kDim> sums;
+        sums.clear();
+        for (int t = 0; t < kWarpTokens; t += kStep)
+            if (begin + t <= high && begin + t + kStep > low)
+                take_tokens<kDim, kQuantized>(a, u, run.kv_head, lane, queries, begin + t, slot + t,
+                                              sums);
+        // Two rooms in turn: nobody writes to one before all have left it.
+        Joined<kDim>& room = joined[n % 2];
+        publish<kDim>(sums, room, warp, lane);
+        __syncthreads();
+        for (int e = threadIdx.x; e < u.count * a.dim; e += blockDim.x) {
+            const int i = e / a.dim, c = e % a.dim;
+            Running r;
+            for (int w = 0; w < kWarps; ++w)
+                r.add(room.top[w][i], room.total[w][i], room.value[w][i][c]);
+            if (pages.count == 1) {
+                finish(a, u, run.kv_head, i, c, r);
+                continue;
+            }
+            const int64_t part = (first_slot + n) * kQueries + i;
+            parts.sums[part * a.dim + c] = r.value;
+            if (c == 0) parts.weights[part] = {r.top, r.total};
         }
-        parts.sums[(part * kQueries + i) * a.dim + c] = r.value;
-        if (c == 0) parts.weights[part * kQueries + i] = {r.top, r.total};
     }
     if (pages.count > 1) {
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0) {
-            joined.last =
-                atomicAdd(parts.arrived + of, 1u) == static_cast<uint32_t>(pages.count - 1);
-            if (joined.last) parts.arrived[of] = 0;
+            const auto count = static_cast<uint32_t>(run.count);
+            joined[0].last =
+                atomicAdd(parts.arrived + of, count) + count == static_cast<uint32_t>(pages.count);
+            if (joined[0].last) parts.arrived[of] = 0;
             __threadfence();
         }
         __syncthreads();
-        if (joined.last) join_parts<kDim>(a, parts, u, kv_head, pages, first_slot, joined);
+        if (joined[0].last)
+            join_parts<kDim>(a, parts, u, run.kv_head, pages, first_slot, joined[0]);
     }
-    __syncthreads();  // before the next piece of work uses `joined`
+    __syncthreads();  // before the next run uses the rooms
 }
 
-// Work is counted through the sequences; a block takes every gridDim-th piece.
-template <int kDim, bool kQuantized>
-__global__ void __launch_bounds__(kWarps* kWarp)
-    decode(AttentionKernelArgs a, Parts parts, int first_sequence, int end_sequence) {
-    extern __shared__ uint4 shared[];
-    auto& joined = *reinterpret_cast<Joined<kDim>*>(shared);
-    wait_for_predecessor();
-    let_successor_start();
-    int work = static_cast<int>(blockIdx.x), done = 0, queries_index = 0;
+/// Calls f(queries, index) for every 8 queries of the sequences with few rows, until it returns
+/// false.
+template <typename F>
+__device__ void each_queries(const AttentionKernelArgs& a, int first_sequence, int end_sequence,
+                             const F& f) {
     Queries u{.group = a.group()};
+    int index = 0;
     for (int s = first_sequence; s < end_sequence; ++s) {
         u.sequence = s;
         u.rows = a.seq.q_start[s + 1] - a.seq.q_start[s];
         if (u.rows == 0 || u.rows > kDecodeRows) continue;
         u.kv_len = a.seq.kv_len[s];
         const int all = u.rows * u.group;
-        for (u.first = 0; u.first < all; u.first += kQueries, ++queries_index) {
+        for (u.first = 0; u.first < all; u.first += kQueries, ++index) {
             u.count = min(kQueries, all - u.first);
-            const PageRange pages(a, u);
-            const int pieces = pages.count * a.kv_heads;
-            for (; work < done + pieces; work += static_cast<int>(gridDim.x)) {
-                const int i = work - done;
-                attend<kDim, kQuantized>(a, parts, u, queries_index, i % a.kv_heads,
-                                         pages.first + i / a.kv_heads, pages, joined);
-            }
-            done += pieces;
+            if (!f(u, index)) return;
         }
     }
+}
+
+// Work is pages, counted head by head through the sequences; each block takes an equal share of
+// neighbours.
+template <int kDim, bool kQuantized>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    decode(AttentionKernelArgs a, Parts parts, int first_sequence, int end_sequence) {
+    extern __shared__ uint4 shared[];
+    auto& joined = *reinterpret_cast<Joined<kDim>(*)[2]>(shared);
+    wait_for_predecessor();
+    let_successor_start();
+    int total = 0;
+    each_queries(a, first_sequence, end_sequence, [&](const Queries& u, int) {
+        total += PageRange(a, u).count * a.kv_heads;
+        return true;
+    });
+    const int blocks = static_cast<int>(gridDim.x), share = (total + blocks - 1) / blocks;
+    const int begin = static_cast<int>(blockIdx.x) * share, end = min(begin + share, total);
+    if (begin >= end) return;
+    int done = 0;
+    each_queries(a, first_sequence, end_sequence, [&](const Queries& u, int index) {
+        const PageRange pages(a, u);
+        const int pieces = pages.count * a.kv_heads, last = min(end - done, pieces);
+        for (int i = max(begin - done, 0); i < last;) {
+            const int page = i % pages.count, count = min(last - i, pages.count - page);
+            attend<kDim, kQuantized>(a, parts, u, pages, {index, i / pages.count, page, count},
+                                     joined);
+            i += count;
+        }
+        done += pieces;
+        return done < end;
+    });
 }
 
 template <int kDim, bool kQuantized>
@@ -342,7 +376,7 @@ void run(GpuStream& s, const AttentionKernelArgs& a, int sequences, int64_t toke
     parts.weights = reinterpret_cast<float2*>(
         s.workspace().take(DType::f32, {slots * kQueries * 2}).as<float>());
     parts.arrived = s.zeros(static_cast<size_t>(queries_each * a.kv_heads * at_once));
-    const size_t shared = sizeof(Joined<kDim>);
+    const size_t shared = 2 * sizeof(Joined<kDim>);
     allow_shared(decode<kDim, kQuantized>, shared);
     for (int64_t begin = 0; begin < sequences; begin += at_once) {
         const int64_t end = std::min<int64_t>(begin + at_once, sequences);
