@@ -9,7 +9,9 @@ source scripts/lib.sh
 need_packages "${build_packages[@]}"
 
 say "Building exl3 (release) into build/release/bin/exl3"
-[ -f build/release/build.ninja ] || cmake --preset release
+gpu=OFF  # compiling kernels takes a while, and pays where there is a GPU
+command -v nvidia-smi >/dev/null && gpu=AUTO
+[ -f build/release/build.ninja ] || cmake --preset release -DEXL3_GPU=$gpu
 cmake --build --preset release
 
 model=build/quickstart/tales-9m-4.0bpw
