@@ -16,6 +16,7 @@ namespace exl3 {
 namespace {
 
 constexpr int64_t kPieceElements = int64_t{1} << 21;  // 8 MiB of f32 between two writes
+constexpr int64_t kMostExperts = 65536;               // of a layer; no model comes near
 constexpr int64_t kGrainElements = int64_t{1} << 16;  // enough work for one call of a thread
 
 int64_t row_length(const GgufTensor& t) {
@@ -172,10 +173,10 @@ std::vector<ImportedTensor> plan_tensors(const GgufModel& gguf, const GgufFamily
             plan.push_back(std::move(t));
             continue;
         }
-        if (source.dims.size() != 3)
+        if (source.dims.size() != 3 || source.dims[0] > kMostExperts)
             throw Error(Errc::invalid_file, gguf.where(source),
-                        fmt::format("found the shape {}, needed (experts, rows, columns)",
-                                    to_string(source.dims)));
+                        fmt::format("found the shape {}, needed (experts up to {}, rows, columns)",
+                                    to_string(source.dims), kMostExperts));
         t.dims.erase(t.dims.begin());
         for (int64_t e = 0; e < source.dims[0]; ++e) {
             ImportedTensor one = t;

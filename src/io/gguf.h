@@ -49,6 +49,7 @@ struct GgufTensor {
     uint64_t offset = 0;                 ///< bytes from the start of the file
     uint64_t bytes = 0;                  ///< 0 where the layout is unknown
     const std::byte* data = nullptr;     ///< in the mapping; set by GgufModel
+    int part = 0;                        ///< of a split model, from 0; set by GgufModel
     int64_t numel() const;
     std::string_view type_name() const;  ///< "Q4_K"; "unknown" without a layout
 };

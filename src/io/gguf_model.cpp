@@ -240,6 +240,7 @@ Result<GgufModel> GgufModel::open(const fs::path& path) {
             for (const GgufTensor& t : p.header.tensors) {
                 GgufTensor copy = t;
                 copy.data = p.mapping->data() + t.offset;
+                copy.part = static_cast<int>(&p - m.parts_.data());
                 if (!m.tensors_.emplace(t.name, std::move(copy)).second)
                     throw Error(Errc::invalid_file, {p.path, t.name, t.offset},
                                 "found this name twice, needed it once");
@@ -260,10 +261,7 @@ const GgufTensor* GgufModel::find(std::string_view tensor) const {
 }
 
 Where GgufModel::where(const GgufTensor& tensor) const {
-    for (const Part& p : parts_)
-        for (const GgufTensor& t : p.header.tensors)
-            if (t.name == tensor.name) return {p.path, t.name, t.offset};
-    return {path_, tensor.name, {}};
+    return {parts_[static_cast<size_t>(tensor.part)].path, tensor.name, tensor.offset};
 }
 
 }  // namespace exl3

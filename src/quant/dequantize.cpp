@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "io/mapped_file.h"
 #include "io/output_folder.h"
+#include "io/shards.h"
 #include "model/head.h"
 #include "quant/write_model.h"
 #include "trellis/tile.h"
@@ -59,7 +60,7 @@ public:
             throw Error(Errc::invalid_argument, {source_.folder().string(), {}, {}},
                         "found no EXL3 matrix, needed at least one");
         OutputFolder folder(o_.output);
-        write_shards(folder.path());
+        write_weights(folder.path());
         write_file(folder.path() / "config.json", config().dump(4) + "\n");
         copy_side_files(source_.folder(), folder.path());
         folder.commit();
@@ -264,52 +265,23 @@ private:
                   source_.where((l.key / "bias").str()));
     }
 
-    std::vector<std::vector<std::string>> shards() const {
-        std::vector<std::vector<std::string>> all(1);
-        uint64_t used = 0;
-        for (const auto& [name, t] : out_) {
-            const bool full =
-                o_.shard_mb > 0 && used + t.bytes() > static_cast<uint64_t>(o_.shard_mb) << 20;
-            if (full && used > 0) {
-                all.emplace_back();
-                used = 0;
-            }
-            all.back().push_back(name);
-            used += t.bytes();
-        }
-        return all;
-    }
-
-    void write_shards(const fs::path& folder) {
-        const auto all = shards();
-        Json map = Json::object();
+    void write_weights(const fs::path& folder) {
+        std::vector<TensorToMake> tensors;
         uint64_t done = 0;
-        for (size_t i = 0; i < all.size(); ++i) {
-            const std::string file =
-                all.size() == 1
-                    ? "model.safetensors"
-                    : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, all.size());
-            std::vector<TensorToWrite> header;
-            for (const std::string& name : all[i]) {
-                const OutTensor& t = out_.at(name);
-                header.push_back({.name = name, .dtype = t.dtype, .dims = t.dims});
-                map[name] = file;
-            }
-            SafetensorsWriter writer(folder / file, header, {{"format", "pt"}});
-            for (const std::string& name : all[i]) {
-                if (o_.cancel && *o_.cancel) throw Error(Errc::cancelled, {}, "interrupted");
-                const Bytes bytes = out_.at(name).make();
-                writer.write(bytes.data(), bytes.size());
-                done += bytes.size();
-                if (o_.progress)
-                    o_.progress(static_cast<int64_t>(done), static_cast<int64_t>(report_.bytes));
-            }
-            writer.commit();
+        for (const auto& entry : out_) {
+            const OutTensor& t = entry.second;
+            tensors.push_back({entry.first, t.dtype, t.dims, [&](SafetensorsWriter& out) {
+                                   if (o_.cancel && *o_.cancel)
+                                       throw Error(Errc::cancelled, {}, "interrupted");
+                                   const Bytes bytes = t.make();
+                                   out.write(bytes.data(), bytes.size());
+                                   done += bytes.size();
+                                   if (o_.progress)
+                                       o_.progress(static_cast<int64_t>(done),
+                                                   static_cast<int64_t>(report_.bytes));
+                               }});
         }
-        if (all.size() > 1) {
-            const Json index = {{"metadata", {{"total_size", report_.bytes}}}, {"weight_map", map}};
-            write_file(folder / "model.safetensors.index.json", index.dump(4) + "\n");
-        }
+        write_shards(folder, tensors, o_.shard_mb);
     }
 
     Json config() const {
