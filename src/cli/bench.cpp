@@ -141,7 +141,8 @@ void measure(const BenchOptions& o, Model& model, Stream& s, Results& r) {
                                ? probe.decode(batch, context, together)
                                : probe.pass(batch, context, 1);
                 });
-                const uint64_t bytes = weight_traffic(model, batch).bytes + probe.cache_bytes(batch, context, 1);
+                const uint64_t bytes =
+                    weight_traffic(model, batch).bytes + probe.cache_bytes(batch, context, 1);
                 d.bytes_per_second = static_cast<double>(bytes) / d.seconds;
                 r.decode.push_back(d);
                 progress.update(static_cast<int64_t>(r.decode.size()), steps);

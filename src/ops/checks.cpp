@@ -62,9 +62,8 @@ void check(const EmbedArgs& a) {
 
 void check(const RmsNormArgs& a) {
     EXL3_CHECK(is_f32(a.x, 2) && is_f32(a.y, 2) && a.x.shape == a.y.shape && a.eps > 0);
-    EXL3_CHECK(!a.weight ||
-               (is_float(a.weight) && a.weight.shape.rank >= 1 && a.weight.shape.rank <= 2 &&
-                a.weight.shape[-1] == a.x.shape[1]));
+    EXL3_CHECK(!a.weight || (is_float(a.weight) && a.weight.shape.rank >= 1 &&
+                             a.weight.shape.rank <= 2 && a.weight.shape[-1] == a.x.shape[1]));
 }
 
 void check(const LayerNormArgs& a) {
