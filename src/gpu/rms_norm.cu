@@ -4,7 +4,13 @@
 namespace exl3::gpu {
 namespace {
 
-__global__ void rms_rows(const float* x, int64_t x_stride, Floats weight, float* y,
+/// Rows take turns at the rows of the weight.
+struct RowWeights {
+    Floats values;
+    int64_t rows = 1, stride = 0;
+};
+
+__global__ void rms_rows(const float* x, int64_t x_stride, RowWeights weight, float* y,
                          int64_t y_stride, int64_t rows, int64_t dim, float eps,
                          float weight_bias) {
     __shared__ float room[kWarp];
@@ -18,8 +24,9 @@ __global__ void rms_rows(const float* x, int64_t x_stride, Floats weight, float*
     for (int64_t i = team.place; i < dim; i += team.size) squares += from[i] * from[i];
     const float mean = team.sum(squares, room) / static_cast<float>(dim);
     const float scale = 1.0f / sqrtf(mean + eps);
+    const int64_t w = team.row % weight.rows * weight.stride;
     for (int64_t i = team.place; i < dim; i += team.size)
-        to[i] = from[i] * scale * (weight.data ? weight[i] + weight_bias : 1.0f);
+        to[i] = from[i] * scale * (weight.values.data ? weight.values[w + i] + weight_bias : 1.0f);
 }
 
 }  // namespace
@@ -27,8 +34,8 @@ __global__ void rms_rows(const float* x, int64_t x_stride, Floats weight, float*
 void rms_norm(Stream& s, const RmsNormArgs& a) {
     const NormShape shape(a.x.shape[0], a.x.shape[1]);
     launch(gpu_stream(s), "rms_norm", shape.launch(), rms_rows, a.x.as<float>(), a.x.row_stride,
-           floats(a.weight), a.y.as<float>(), a.y.row_stride, shape.rows, shape.dim, a.eps,
-           a.weight_bias);
+           RowWeights{floats(a.weight), a.weight ? a.weight.rows() : 1, a.weight.row_stride},
+           a.y.as<float>(), a.y.row_stride, shape.rows, shape.dim, a.eps, a.weight_bias);
 }
 
 }  // namespace exl3::gpu

@@ -31,7 +31,9 @@ void GatedMlp::forward(Stream& s, const Batch& b, View x) const {
 }
 
 bool GatedMlp::add_to(Stream& s, const Batch& b, const Norm* norm, View x) const {
-    if (b.tap || !holds_exl3(down_) || spec_.limit > 0) return false;
+    // Activations with numbers of their own, or a limit, have no place in the fused call.
+    const bool plain = spec_.limit == 0 && spec_.act != Act::xielu && spec_.act != Act::oai;
+    if (b.tap || !plain || !holds_exl3(down_)) return false;
     const auto scope = s.workspace().scope();
     const View gate = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
     const View up = s.workspace().take(DType::f32, {x.shape[0], spec_.inner});
