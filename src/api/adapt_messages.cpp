@@ -28,14 +28,17 @@ void add_system_text(Json& messages, const std::string& text) {
     messages.insert(messages.begin(), Json{{"role", "system"}, {"content", text}});
 }
 
-// Calls and results as text, for templates without tools.
+// Results as text, for templates without tools.
+void write_out_result(Json& message) {
+    if (message["role"] != "tool") return;
+    message["role"] = "user";
+    message["content"] =
+        "<tool_response>\n" + content_text(message["content"]) + "\n</tool_response>";
+    message.erase("tool_call_id");
+}
+
+// Calls as text, for templates that do not show them.
 void write_out_calls(Json& message) {
-    if (message["role"] == "tool") {
-        message["role"] = "user";
-        message["content"] =
-            "<tool_response>\n" + content_text(message["content"]) + "\n</tool_response>";
-        message.erase("tool_call_id");
-    }
     if (!message.contains("tool_calls")) return;
     std::string text = content_text(message["content"]);
     for (const Json& call : message["tool_calls"]) {
@@ -81,7 +84,13 @@ void adapt_messages(Json& chat, const MessageTraits& traits, const std::vector<T
         if (m["role"] == "developer" && !traits.developer_role) m["role"] = "system";
         if (m.contains("content") && m["content"].is_array() && !traits.part_lists)
             m["content"] = content_text(m["content"]);
-        if (!traits.tools) write_out_calls(m);
+        if (!traits.tools) write_out_result(m);
+        if (!traits.tools || !traits.calls) write_out_calls(m);
+        if (traits.text_arguments && m.contains("tool_calls"))
+            for (Json& call : m["tool_calls"]) {
+                Json& arguments = call["function"]["arguments"];
+                if (!arguments.is_string()) arguments = to_text(arguments);
+            }
         if (traits.short_call_ids) {
             if (m.contains("tool_call_id"))
                 m["tool_call_id"] = short_id(m["tool_call_id"].get<std::string>());

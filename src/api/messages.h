@@ -13,6 +13,8 @@ struct MessageTraits {
     bool developer_role = false;  ///< knows "developer"; otherwise it becomes "system"
     bool system_anywhere = true;  ///< system messages may stand between others
     bool tools = true;            ///< shows tools and calls to the model
+    bool calls = true;            ///< shows calls of earlier answers; otherwise they become text
+    bool text_arguments = false;  ///< arguments must be JSON text, not an object
     bool short_call_ids = false;  ///< demands call ids of 9 letters and digits (Mistral)
 };
 

@@ -60,11 +60,12 @@ Json probe_tools() {
 }
 
 // A conversation with one call and its result.
-Json probe_call(const Json& content) {
-    const Json call = {
-        {"id", "call00001"},
-        {"type", "function"},
-        {"function", {{"name", kCall}, {"arguments", {{"exl3_probe_key", "exl3 probe value"}}}}}};
+Json probe_call(const Json& content, bool text_arguments) {
+    Json arguments = {{"exl3_probe_key", "exl3 probe value"}};
+    if (text_arguments) arguments = to_text(arguments);
+    const Json call = {{"id", "call00001"},
+                       {"type", "function"},
+                       {"function", {{"name", kCall}, {"arguments", std::move(arguments)}}}};
     return Json::array({user(kQuestion),
                         {{"role", "assistant"}, {"content", content}, {"tool_calls", {call}}},
                         {{"role", "tool"},
@@ -73,11 +74,11 @@ Json probe_call(const Json& content) {
                          {"name", kCall}}});
 }
 
-// How the template writes a call: what stands between the question and the result.
-std::string written_call(const Prober& prober) {
+// What stands between the question and the result when a call is rendered; empty if it fails.
+std::string written_call(const Prober& prober, bool text_arguments) {
     const Json tools = {{"tools", probe_tools()}};
     for (const Json& content : {Json(), Json("")}) {
-        const std::string text = prober.render(probe_call(content), tools);
+        const std::string text = prober.render(probe_call(content, text_arguments), tools);
         const size_t name = text.rfind(kCall);
         if (name == std::string::npos || text.find("exl3_probe_key", name) == std::string::npos)
             continue;
@@ -153,6 +154,15 @@ void find_beginning(const std::string& call, TemplateTraits& t) {
     t.after_name = call.substr(after, end - after);
 }
 
+// The format whose opening tag is a token of the vocabulary.
+const ToolFormat* format_of_tokens(const std::function<bool(std::string_view)>& is_token) {
+    for (const std::string_view name : tool_format_names())
+        if (const ToolFormat* f = find_tool_format(name))
+            for (const ToolFormat::Opener& o : f->openers)
+                if (is_token(o.text)) return f;
+    return nullptr;
+}
+
 }  // namespace
 
 TemplateTraits probe_template(const ChatTemplates& templates, const JinjaTemplate& jinja,
@@ -161,7 +171,11 @@ TemplateTraits probe_template(const ChatTemplates& templates, const JinjaTemplat
     const std::string& source = jinja.source();
     TemplateTraits t;
     probe_messages(prober, t.messages);
-    const std::string call = written_call(prober);
+    std::string call = written_call(prober, false);
+    if (call.empty()) {
+        call = written_call(prober, true);
+        t.messages.text_arguments = !call.empty();
+    }
     const bool lists_tools =
         prober.render(Json::array({user(kQuestion)}), {{"tools", probe_tools()}}).find(kTool) !=
         std::string::npos;
@@ -171,6 +185,8 @@ TemplateTraits probe_template(const ChatTemplates& templates, const JinjaTemplat
     if (!call.empty()) t.output.tools = recognize_tool_format(call);
     // Templates that list tools but cannot repeat a call still say in words how it is written.
     if (!t.output.tools && lists_tools) t.output.tools = recognize_tool_format(source);
+    if (!t.output.tools && lists_tools) t.output.tools = format_of_tokens(is_token);
+    t.messages.calls = !call.empty() || t.output.harmony;
     if (!t.output.tools) t.output.tools = find_tool_format(lists_tools ? "json" : "hermes");
     find_beginning(call, t);
     t.messages.short_call_ids = t.output.tools == find_tool_format("mistral");

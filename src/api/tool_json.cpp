@@ -9,6 +9,10 @@ namespace {
 
 constexpr int kEnd = TextFeed::kEnd;
 
+bool is_quote(int c) {
+    return c == '"' || c == '\'';
+}
+
 bool one_of(const std::string& key, std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), key) != names.end();
 }
@@ -41,7 +45,7 @@ Parse<void> read_members(TextFeed& in, CallSink& out, CallParts& call);
 Parse<void> read_arguments_member(TextFeed& in, CallSink& out, CallParts& call) {
     call.has_arguments = true;
     const int c = co_await in.peek();
-    if (c == '"') {
+    if (is_quote(c)) {
         const std::string text = co_await read_string(in);
         call.arguments = unpack(text);
     } else if (call.name.empty()) {
@@ -63,9 +67,9 @@ Parse<void> read_arguments_member(TextFeed& in, CallSink& out, CallParts& call) 
 Parse<void> read_member(TextFeed& in, CallSink& out, CallParts& call) {
     const std::string key = co_await read_key(in);
     const int c = co_await in.peek();
-    if (c == '"' && one_of(key, {"name", "tool_name", "function", "tool", "function_name"})) {
+    if (is_quote(c) && one_of(key, {"name", "tool_name", "function", "tool", "function_name"})) {
         call.name = co_await read_string(in);
-    } else if (c == '"' && one_of(key, {"id", "call_id", "tool_call_id"})) {
+    } else if (is_quote(c) && one_of(key, {"id", "call_id", "tool_call_id"})) {
         call.id = co_await read_string(in);
     } else if (c == '{' && one_of(key, {"function", "function_call", "tool_call"})) {
         in.skip();
@@ -92,7 +96,7 @@ Parse<void> read_members(TextFeed& in, CallSink& out, CallParts& call) {
             in.skip();
             co_return;
         }
-        if (c != '"') {
+        if (!is_quote(c)) {
             if (call.started) co_return;
             throw Unparsable{};
         }
