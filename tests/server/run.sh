@@ -1,5 +1,6 @@
 #!/bin/sh
 # run.sh VENV PROGRAM TEST...: tests of the server with the clients in VENV; 77 if there are none.
+# TEST is a file for pytest, or load_test.py with its flags.
 venv=$1
 EXL3_PROGRAM=$2
 export EXL3_PROGRAM
@@ -9,4 +10,5 @@ if [ ! -x "$venv/bin/pytest" ]; then
     exit 77
 fi
 cd "$(dirname "$0")" || exit 1
+case $1 in load_test.py) exec "$venv/bin/python" "$@" ;; esac
 exec "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"

@@ -38,7 +38,7 @@ def page(browser, server):
     page.requests = []
     page.on("request", lambda r: page.requests.append(r.url))
     page.goto(server.url + "/")
-    page.wait_for_function("document.querySelector('#model').textContent === 'tales-9m'")
+    page.locator("#model", has_text="tales-9m").wait_for()
     yield page
     assert page.problems == []
     assert all(u.startswith((server.url, "data:")) for u in page.requests)
