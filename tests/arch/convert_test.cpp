@@ -59,15 +59,15 @@ TEST_P(Convert, LoadsEqualsItselfInPiecesAndItsDecodedWeights) {
     const auto stream = device->make_stream();
     const ConvertReport report = convert(*stream, {.source = source,
                                                    .output = dir.path() / "exl3",
-                                                   .bits = 3,
-                                                   .head_bits = 3,
+                                                   .bits = 5,
+                                                   .head_bits = 5,
                                                    .cal_rows = 2,
                                                    .cal_cols = 128});
     EXPECT_GT(report.tensors.size(), 3u);
     const auto whole = logits_of(*stream, dir.path() / "exl3", 512);
     EXPECT_LT(difference(logits_of(*stream, dir.path() / "exl3", 7), whole), 5e-3);
     // Far from the source by the rounding of weights, not by a matrix in a wrong place.
-    EXPECT_LT(difference(whole, logits_of(*stream, source, 512)), 0.8);
+    EXPECT_LT(difference(whole, logits_of(*stream, source, 512)), 0.6);
     dequantize(
         *stream,
         {.source = dir.path() / "exl3", .output = dir.path() / "plain", .dtype = DType::f32});
