@@ -104,6 +104,8 @@ void Engine::step() {
 }
 
 void Engine::end_cancelled() {
+    for (const auto& job : scheduler_.running()) job->prefetch();
+    for (const auto& job : scheduler_.running()) job->prefetch_parts();
     for (const auto* jobs : {&scheduler_.running(), &scheduler_.waiting()})
         for (const auto& job : *jobs)
             if (job->mailbox->cancelled()) finish(*job, JobEnd::cancelled);
@@ -217,8 +219,12 @@ bool Engine::try_pass(std::span<const FeedPlan> feeds, std::optional<Error>& err
 
 void Engine::take_logits(std::span<const FeedPlan> feeds, ConstView logits) {
     int64_t row = 0;
-    for (const FeedPlan& f : feeds) {
+    for (size_t i = 0; i < feeds.size(); ++i) {
+        const FeedPlan& f = feeds[i];
         LiveJob& job = *f.job;
+        // While this job draws its token, the next ones arrive.
+        if (i + 1 < feeds.size()) feeds[i + 1].job->prefetch_parts();
+        if (i + 2 < feeds.size()) feeds[i + 2].job->prefetch();
         stats_.step_tokens += f.rows();
         const int rows = f.logit_rows();
         scheduler_.commit(job, std::min(f.end, job.size()));

@@ -25,6 +25,26 @@ LiveJob::LiveJob(JobRequest r, std::shared_ptr<Mailbox> m, std::vector<int32_t> 
     name_pages();
 }
 
+namespace {
+
+constexpr size_t kLine = 64;  // bytes
+
+void prefetch_bytes(const void* at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(at) + i);
+}
+
+}  // namespace
+
+void LiveJob::prefetch() const {
+    prefetch_bytes(this, sizeof *this);
+}
+
+void LiveJob::prefetch_parts() const {
+    prefetch_bytes(mailbox.get(), sizeof *mailbox);
+    prefetch_bytes(state.history.data() + state.history.size(), kLine);
+    text.prefetch();
+}
+
 void LiveJob::name_pages() {
     while (static_cast<int64_t>(names.size() + 1) * kPageTokens <= size()) {
         const int page = static_cast<int>(names.size());

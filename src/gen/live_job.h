@@ -68,6 +68,10 @@ struct LiveJob {
         return std::span(state.history)
             .subspan(static_cast<size_t>(page) * kPageTokens, kPageTokens);
     }
+    /// Asks for the job to come into the processor's caches, which a pass has emptied; prefetch()
+    /// first, and a little later prefetch_parts() for what it points to.
+    void prefetch() const;
+    void prefetch_parts() const;
     /// Names every whole page of the sequence.
     void name_pages();
     /// Higher priority first, then in order of submission.
