@@ -167,8 +167,17 @@ void Engine::propose_drafts() {
 
 // Takes jobs that ended out of the scheduler.
 void Engine::sweep() {
-    for (LiveJob* job : ended_) scheduler_.remove(*job);
+    if (ended_.empty()) return;
+    for (LiveJob* job : ended_) gone_.push_back(scheduler_.remove(*job));
     ended_.clear();
+    if (publish_) publish_(stats());
+    for (const auto& job : gone_)
+        job->mailbox->post([&](JobEvent& event) {
+            event.prompt_done = job->posted_prompt;
+            job->text.release(event);
+            event.result = std::move(job->result);
+        });
+    gone_.clear();
 }
 
 // Runs a pass; if memory does not suffice, what fits of it, and only jobs that do not fit even
@@ -417,11 +426,7 @@ void Engine::finish(LiveJob& job, JobEnd end, std::optional<Error> error) {
     ++(end == JobEnd::error       ? stats_.jobs_failed
        : end == JobEnd::cancelled ? stats_.jobs_cancelled
                                   : stats_.jobs_done);
-    job.mailbox->post([&](JobEvent& event) {
-        event.prompt_done = std::min(job.computed, result.prompt_tokens);
-        job.text.release(event);
-        event.result = result;
-    });
+    job.posted_prompt = std::min(job.computed, result.prompt_tokens);
     ended_.push_back(&job);
 }
 

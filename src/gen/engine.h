@@ -28,6 +28,11 @@ public:
     void fail_all(const Error& error) { end_all(JobEnd::error, error); }
 
     GeneratorStats stats() const;
+    /// `publish` gets the statistics before the ends of jobs are posted, so that whoever learns of
+    /// an end finds it counted.
+    void on_ends(std::function<void(const GeneratorStats&)> publish) {
+        publish_ = std::move(publish);
+    }
     int64_t capacity() const { return int64_t{kPageTokens} * scheduler_.pages().pages(); }
     const Scheduler& scheduler() const { return scheduler_; }
 
@@ -65,7 +70,9 @@ private:
 
     std::vector<FeedPlan> plan_;
     std::vector<Feed> feeds_;
-    std::vector<LiveJob*> ended_;  ///< to be taken out after the step
+    std::vector<LiveJob*> ended_;                 ///< to be taken out after the step
+    std::vector<std::unique_ptr<LiveJob>> gone_;  ///< taken out, their ends still to be posted
+    std::function<void(const GeneratorStats&)> publish_;
     GeneratorStats stats_;
 };
 

@@ -49,6 +49,10 @@ struct Generator::Impl {
           max_context(o.max_context > 0 ? std::min(o.max_context, engine.capacity())
                                         : engine.capacity()) {
         stats = engine.stats();
+        engine.on_ends([this](const GeneratorStats& s) {
+            const std::lock_guard lock(mutex);
+            stats = s;
+        });
         thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
     }
 

@@ -1,6 +1,8 @@
 // The generator with models whose layers keep a state per sequence.
+#include <algorithm>
 #include <cstdlib>
 
+#include "base/random.h"
 #include "gen/complete.h"
 #include "support/tales.h"
 
