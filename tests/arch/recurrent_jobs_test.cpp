@@ -57,14 +57,16 @@ TEST_P(RecurrentJobs, WriteWhatTheyWriteAloneAndReuseKeptStates) {
     const Recurrent r(GetParam());
     if (!r.model) GTEST_SKIP() << "no golden data";
     ASSERT_GT(state_layout(r.model->spec()).bytes_per_slot(), 0u);
+    std::vector<std::vector<int32_t>> prompts, alone;
+    for (const size_t n : {1, 40, 300, 257, 600}) {
+        prompts.push_back(r.tokens(n, n));
+        alone.push_back(r.alone(prompts.back(), 20));
+    }
     Generator g(r.model, Tales::get().tokenizer, *r.device,
                 {.cache_tokens = 2048, .max_jobs = 3, .max_drafts = 4});
-    std::vector<std::vector<int32_t>> prompts;
-    for (const size_t n : {1, 40, 300, 257, 600}) prompts.push_back(r.tokens(n, n));
     std::vector<JobHandle> jobs;
     for (const auto& p : prompts) jobs.push_back(g.submit(r.request(p, 20)));
-    for (size_t i = 0; i < jobs.size(); ++i)
-        EXPECT_EQ(wait_for(jobs[i]).ids(), r.alone(prompts[i], 20)) << i;
+    for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(wait_for(jobs[i]).ids(), alone[i]) << i;
 
     // Another turn starts from the last whole page of the prompt before.
     std::vector<int32_t> turn = prompts[4];
@@ -78,14 +80,16 @@ TEST_P(RecurrentJobs, WriteWhatTheyWriteAloneAndReuseKeptStates) {
 TEST_P(RecurrentJobs, TakeTurnsAndGoBackExactly) {
     const Recurrent r(GetParam());
     if (!r.model) GTEST_SKIP() << "no golden data";
+    std::vector<std::vector<int32_t>> prompts, alone;
+    for (size_t i = 0; i < 3; ++i) {
+        prompts.push_back(r.tokens(i, 230 + i));
+        alone.push_back(r.alone(prompts.back(), 60));
+    }
     Generator g(r.model, Tales::get().tokenizer, *r.device,
                 {.cache_tokens = 3 * 256, .max_jobs = 3});
-    std::vector<std::vector<int32_t>> prompts;
-    for (size_t i = 0; i < 3; ++i) prompts.push_back(r.tokens(i, 230 + i));
     std::vector<JobHandle> jobs;
     for (const auto& p : prompts) jobs.push_back(g.submit(r.request(p, 60)));
-    for (size_t i = 0; i < jobs.size(); ++i)
-        EXPECT_EQ(wait_for(jobs[i]).ids(), r.alone(prompts[i], 60)) << i;
+    for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(wait_for(jobs[i]).ids(), alone[i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, RecurrentJobs,
