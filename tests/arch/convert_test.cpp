@@ -87,7 +87,6 @@ INSTANTIATE_TEST_SUITE_P(All, Convert,
                                          "OlmoHybridForCausalLM", "NemotronHForCausalLM.latent",
                                          "Lfm2MoeForCausalLM", "GptOssForCausalLM.padded",
                                          "Mistral3ForConditionalGeneration.mistral4",
-                                         "Gemma4ForConditionalGeneration.moe",
                                          "Gemma4ForConditionalGeneration.ple", "AfmoeForCausalLM",
                                          "ApertusForCausalLM"),
                          [](const auto& info) {
