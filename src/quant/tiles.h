@@ -8,10 +8,6 @@ namespace exl3 {
 void gather_tiles(const float* rows, int64_t tiles, float* out);
 void scatter_tiles(const float* tiles_in, int64_t tiles, float* rows);
 
-/// Tiles of a (k, n) matrix to tune on: a wrapped diagonal three wide, and those of largest and
-/// smallest norm. (tiles, 256) in trellis order.
-std::vector<float> sample_tiles(const std::vector<float>& matrix, int64_t k, int64_t n);
-
 /// States (tiles, 256) as stored words, (tiles, 16 * bits).
 void pack_tiles(const std::vector<uint16_t>& states, int bits, std::vector<uint16_t>& words);
 

@@ -1,6 +1,7 @@
 // The H-weighted error of our quantizer on the matrices of exl3-linear, against the figure recorded
-// for the reference converter: at most 1.02 times it up to 5 bits and 1.05 times from 6 on, as the
-// median of five seeds.
+// for the reference converter, as the median of five seeds. It has to be at most 1.02 times that up
+// to 5 bits and 1.05 times from 6 on; it is 0.70 to 0.88 times, and held to 0.92.
+// All matrices: exl3_golden_tests --gtest_filter='*QuantizeGolden*', 20 s of one core.
 #include "quant/quantize_linear.h"
 
 #include <cstring>
@@ -8,9 +9,8 @@
 #include "cpu/cpu.h"
 #include "io/safetensors.h"
 #include "ops/ops.h"
+#include "support/full_weight.h"
 #include "support/golden.h"
-#include "trellis/hadamard.h"
-#include "trellis/tile.h"
 
 namespace exl3::test {
 namespace {
@@ -34,49 +34,6 @@ std::vector<float> floats(const SafetensorsFile& file, const std::string& name) 
     return out;
 }
 
-/// The weight that a reader of the file sees, in double precision: diag(suh) H W H diag(svh).
-std::vector<double> decode(const QuantResult& q, int64_t k, int64_t n, const QuantParams& p) {
-    std::vector<double> w(static_cast<size_t>(k * n));
-    std::vector<f16> tile(kTileSize);
-    const int64_t words = tile_words(p.bits), cols = n / kTile;
-    for (int64_t t = 0; t < k / kTile * cols; ++t) {
-        unpack_tile(std::span(q.trellis).subspan(static_cast<size_t>(t * words),
-                                                 static_cast<size_t>(words)),
-                    std::span<f16, kTileSize>(tile.data(), kTileSize), p.bits, p.codebook);
-        for (int r = 0; r < kTile; ++r)
-            for (int c = 0; c < kTile; ++c)
-                w[static_cast<size_t>((t / cols * kTile + r) * n + t % cols * kTile + c)] =
-                    to_float(tile[static_cast<size_t>(r * kTile + c)]);
-    }
-    for (int64_t j = 0; j < n; ++j)
-        for (int64_t b = 0; b < k; b += kHadamard)
-            hadamard128(&w[static_cast<size_t>(b * n + j)], n);
-    for (int64_t i = 0; i < k; ++i) {
-        for (int64_t b = 0; b < n; b += kHadamard) hadamard128(&w[static_cast<size_t>(i * n + b)]);
-        for (int64_t j = 0; j < n; ++j)
-            w[static_cast<size_t>(i * n + j)] *=
-                static_cast<double>(to_float(q.suh[static_cast<size_t>(i)])) *
-                to_float(q.svh[static_cast<size_t>(j)]);
-    }
-    return w;
-}
-
-/// tr(AᵀHA)
-double weighted(const std::vector<double>& a, const std::vector<float>& h, int64_t k, int64_t n) {
-    double sum = 0;
-    std::vector<double> row(static_cast<size_t>(n));
-    for (int64_t i = 0; i < k; ++i) {
-        std::fill(row.begin(), row.end(), 0.0);
-        for (int64_t m = 0; m < k; ++m)
-            for (int64_t j = 0; j < n; ++j)
-                row[static_cast<size_t>(j)] +=
-                    h[static_cast<size_t>(i * k + m)] * a[static_cast<size_t>(m * n + j)];
-        for (int64_t j = 0; j < n; ++j)
-            sum += row[static_cast<size_t>(j)] * a[static_cast<size_t>(i * n + j)];
-    }
-    return sum;
-}
-
 class QuantizeGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(QuantizeGolden, ErrorIsNoLargerThanTheReferenceConverters) {
@@ -97,20 +54,36 @@ TEST_P(QuantizeGolden, ErrorIsNoLargerThanTheReferenceConverters) {
     QuantParams p{.bits = name.back() - '0',
                   .codebook = *codebook_named(name.substr(0, name.find('.')))};
     const std::vector<double> w(source.begin(), source.end());
-    const double total = weighted(w, h, k, n);
-    std::vector<double> errors;
-    for (p.seed = 1; p.seed <= 5; ++p.seed) {
-        const QuantResult q =
-            quantize_linear(*stream, dense(source.data(), DType::f32, {k, n}), &hessian, p);
-        std::vector<double> e = decode(q, k, n, p);
+    const double total = weighted_square(w, &h, k, n);
+    const ConstView weight = dense(source.data(), DType::f32, {k, n});
+    const auto error_of = [&](const QuantResult& q) {
+        std::vector<double> e = full_weight(q, k, n, p.bits, p.codebook);
         for (size_t i = 0; i < e.size(); ++i) e[i] -= w[i];
-        errors.push_back(weighted(e, h, k, n) / total);
-    }
+        return weighted_square(e, &h, k, n) / total;
+    };
+    std::vector<double> errors;
+    for (p.seed = 1; p.seed <= 5; ++p.seed)
+        errors.push_back(error_of(quantize_linear(*stream, weight, &hessian, p)));
     std::sort(errors.begin(), errors.end());
     const double ratio = errors[2] / recorded;
     std::printf("%s: %.3f of the recorded error (%.3f to %.3f)\n", name.c_str(), ratio,
                 errors.front() / recorded, errors.back() / recorded);
-    EXPECT_LE(ratio, p.bits <= 5 ? 1.02 : 1.05);
+    EXPECT_LE(ratio, 0.92);
+
+    // What conversion uses.
+    p.seed = 1;
+    p.column_power = 1;
+    const double even = error_of(quantize_linear(*stream, weight, &hessian, p)) / recorded;
+    std::printf("%s: %.3f of it with equal shares of error\n", name.c_str(), even);
+    EXPECT_LE(even, 1.0);
+
+    // One seed of the published algorithm, of which the recorded figure is another draw; from 7
+    // bits on draws differ by more than their mean.
+    if (p.bits > 6) return;
+    p.plain = true;
+    const double plain = error_of(quantize_linear(*stream, weight, &hessian, p)) / recorded;
+    std::printf("%s: %.3f of it by the published algorithm\n", name.c_str(), plain);
+    EXPECT_NEAR(plain, 1, 0.06);
 }
 
 std::vector<std::string> matrices() {
