@@ -1,4 +1,4 @@
-// Measures the quality of a model on a text: eval ppl, eval kld.
+// Measures the quality of a model on a text: eval ppl, eval kld, eval layers.
 #include "cli/eval.h"
 
 #include <fmt/format.h>
@@ -23,6 +23,7 @@ std::optional<int32_t> bos_of(const Checkpoint& checkpoint, const Tokenizer& tok
 void add_eval(Command& command) {
     add_eval_ppl(command.add("ppl", "Perplexity of a text"));
     add_eval_kld(command.add("kld", "KL divergence from a reference model, with perplexities"));
+    add_eval_layers(command.add("layers", "Error of the hidden states after every layer"));
 }
 
 }  // namespace exl3::cli

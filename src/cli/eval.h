@@ -12,6 +12,7 @@ namespace exl3::cli {
 
 void add_eval_ppl(Command& command);
 void add_eval_kld(Command& command);
+void add_eval_layers(Command& command);
 
 /// A text file tokenized at once, special tokens in it parsed.
 std::vector<int32_t> read_text_tokens(const Tokenizer& tokenizer, const std::string& path,

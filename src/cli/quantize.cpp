@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
+#include <regex>
 
 #include "base/log.h"
 #include "cli/open_model.h"
@@ -14,11 +16,14 @@
 namespace exl3::cli {
 namespace {
 
+constexpr int kBestSteps = 400;
+
 struct Options {
     ConvertOptions convert;
     std::string source, output, work, codebook = "mul1";
-    std::vector<std::string> cal_files;
-    bool json = false;
+    std::vector<std::string> cal_files, overrides;
+    bool json = false, fast = false, best = false;
+    std::optional<int> distill_steps;
     DeviceFlags device;
 };
 
@@ -62,6 +67,23 @@ Json to_json(const ConvertReport& r) {
             {"tensors", tensors},         {"resumed_layers", r.resumed_layers}};
 }
 
+std::pair<std::string, int> parse_override(const std::string& text) {
+    const auto bad = [&](const std::string& what) {
+        return Error(Errc::invalid_argument, {},
+                     fmt::format("--override: found '{}', needed REGEX=BITS{}", text, what));
+    };
+    const size_t at = text.rfind('=');
+    if (at == std::string::npos || at == 0 || at + 2 != text.size() || text[at + 1] < '1' ||
+        text[at + 1] > '8')
+        throw bad(" with 1 to 8 bits");
+    try {
+        const std::regex check(text.substr(0, at));
+    } catch (const std::regex_error& e) {
+        throw bad(fmt::format(": {}", e.what()));
+    }
+    return {text.substr(0, at), text[at + 1] - '0'};
+}
+
 void run(const Options& o) {
     const Runtime runtime = open_runtime(o.device);
     ConvertOptions c = o.convert;
@@ -70,6 +92,11 @@ void run(const Options& o) {
     c.work = o.work;
     c.codebook = *codebook_named(o.codebook);
     for (const std::string& f : o.cal_files) c.cal_files.emplace_back(f);
+    for (const std::string& text : o.overrides) c.overrides.push_back(parse_override(text));
+    // --fast rounds and allocates as by default; gradient descent is what takes longest.
+    if (o.fast) c.distill_steps = 0;
+    if (o.best) c.distill_steps = kBestSteps;
+    if (o.distill_steps) c.distill_steps = *o.distill_steps;
     c.cancel = &stop_requested();
     Progress progress("quantizing, layers");
     c.progress = [&](const std::string& what, int done, int total) {
@@ -96,9 +123,14 @@ void add_quantize(Command& command) {
     app.add_option("-b,--bits", c.bits, "Average bits per weight, fractions too")
         ->check(CLI::Range(1.0, 8.0))
         ->required();
-    app.add_option("--head-bits", c.head_bits, "Bits of the output head")
-        ->check(CLI::Range(1, 8))
-        ->capture_default_str();
+    app.add_option("--head-bits", c.head_bits,
+                   "Bits of the output head (default: 6 in the budget, which the head and the "
+                   "layers share)")
+        ->check(CLI::Range(1, 8));
+    app.add_option("--override", o.overrides,
+                   "Bits of the matrices whose name matches, outside the budget; repeatable")
+        ->type_name("REGEX=BITS")
+        ->allow_extra_args(false);
     app.add_option("--codebook", o.codebook, "Map from trellis states to weights")
         ->check(CLI::IsMember({"mul1", "mcg", "3inst"}))
         ->capture_default_str();
@@ -122,6 +154,17 @@ void add_quantize(Command& command) {
         ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
         ->capture_default_str();
     app.add_flag("--restart", c.restart, "Drop unfinished work instead of continuing it");
+    app.add_flag("--fast", o.fast, "Leave out what costs more than the rounding itself");
+    app.add_flag("--best", o.best, "Several times the work for the last few percent")
+        ->excludes("--fast");
+    app.add_flag("--by-position{false}", c.by_worth,
+                 "Spare bits to attention and outer layers instead of where they count most");
+    app.add_flag("--two-sided", c.two_sided,
+                 "Round by what each matrix's outputs are worth too, up to 5 bits");
+    app.add_option("--distill-steps", o.distill_steps,
+                   "Steps of gradient descent on all scales at the end; 0: none")
+        ->check(CLI::Range(0, 1 << 20));
+    app.add_flag("--verify", c.verify, "Read the result back and check every tensor");
     add_json_flag(command, o.json);
     add_device_flags(command, o.device);
     command.run([&o] { run(o); });

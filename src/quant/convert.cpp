@@ -6,20 +6,25 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <numeric>
-#include <set>
+#include <regex>
 
 #include "arch/arch.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "io/validate.h"
 #include "model/model.h"
 #include "quant/allocate.h"
 #include "quant/calibration.h"
+#include "quant/distill.h"
+#include "quant/fisher.h"
 #include "quant/hessian.h"
+#include "quant/inspect.h"
 #include "quant/quantize_linear.h"
+#include "quant/row_states.h"
 #include "quant/work_folder.h"
 #include "quant/write_model.h"
+#include "train/decoder.h"
 
 namespace exl3 {
 namespace {
@@ -30,6 +35,12 @@ using Clock = std::chrono::steady_clock;
 // A state is a few seconds of work to make again per layer but gigabytes for a large model, so it
 // is written at most this often.
 constexpr auto kStateInterval = std::chrono::seconds(60);
+
+// Bits of the head that the budget counts where the caller names none.
+constexpr int kDefaultHeadBits = 6;
+
+// Text for the backward pass: short rows, because its attention grows with their square.
+constexpr int kFisherRows = 48, kShortCols = 512;
 
 int64_t padded(int64_t n) {
     return (n + 127) / 128 * 128;
@@ -44,10 +55,11 @@ public:
             it = hessians_.emplace(std::string(tag), Hessian(padded(x.shape[1]))).first;
         it->second.add(s, x);
     }
-    /// The sum for a tag, given away.
-    Hessian take(std::string_view tag) {
+    /// The sum for a tag, given away; nothing if its matrices never saw an input.
+    Hessian take(std::string_view tag, int64_t k) {
         const auto it = hessians_.find(tag);
-        EXL3_CHECK(it != hessians_.end(), "no input was seen");
+        // An expert that no token was sent to: it is rounded without a Hessian.
+        if (it == hessians_.end()) return Hessian(k);
         Hessian h = std::move(it->second);
         hessians_.erase(it);
         return h;
@@ -62,11 +74,7 @@ public:
     Conversion(Stream& s, const ConvertOptions& options)
         : s_(s), o_(options), source_(Checkpoint::open(options.source)), spec_(describe(source_)) {
         o_.cal_cols = std::min(o_.cal_cols, spec_.max_positions);
-        for (const BlockSpec& block : spec_.blocks)
-            if (const int source = cache_source(block); source >= 0) cache_sources_.insert(source);
-        if (needs_embedded(spec_)) embedding_.emplace(s_, source_, spec_);
         refuse_bad_options();
-        assign_bits();
         fs::path work = o_.work;
         if (work.empty()) (work = o_.output) += ".work";
         work_.emplace(work, job(), o_.restart);
@@ -75,7 +83,10 @@ public:
 
     ConvertReport run() {
         const auto start = Clock::now();
+        scan_source();
         make_rows();
+        measure_worth();
+        assign_bits();
         const int layers = static_cast<int>(spec_.blocks.size());
         int done = 0;
         while (done < layers && work_->has(part(done))) ++done;
@@ -86,6 +97,7 @@ public:
             for (int i = done; i < layers; ++i) quantize_block(i);
             quantize_head();
         }
+        distill_scales();
         tell("writing the model", layers + 1);
         finish();
         report_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -101,7 +113,7 @@ private:
         };
         if (!(o_.bits >= 1 && o_.bits <= 8))
             bad(fmt::format("-b: found {}, needed 1 to 8 bits", o_.bits));
-        if (o_.head_bits < 1 || o_.head_bits > 8)
+        if (o_.head_bits < 0 || o_.head_bits > 8)
             bad(fmt::format("--head-bits: found {}, needed 1 to 8", o_.head_bits));
         if (o_.cal_rows < 1 || o_.cal_cols < 2)
             bad(fmt::format("calibration of {} rows of {} tokens: needed at least 1 of 2",
@@ -116,29 +128,76 @@ private:
                                 "the source is EXL3 already; convert from its original");
     }
 
+    static std::string fisher_part(int layer) { return fmt::format("fisher-{:04}", layer); }
+
+    // One backward pass of the source tells how the output hangs on each matrix.
+    void measure_worth() {
+        if (o_.plain || !o_.by_worth) return;
+        if (const std::string why = train::why_not(spec_); !why.empty()) {
+            log(LogLevel::info, "{}: no backward pass for {}; bits are given by position",
+                o_.source.string(), why);
+            return;
+        }
+        const auto layers = static_cast<int>(spec_.blocks.size());
+        // The first block is measured last.
+        if (!work_->has(fisher_part(0))) {
+            tell("measuring what bits are worth", 0);
+            FisherOptions f{.rows = token_rows(fisher_rows(), short_cols()), .seed = o_.seed};
+            f.progress = [this](const std::string& what) { tell(what, 0); };
+            measure_fisher(s_, source_, spec_, f, [&](int layer, std::vector<LinearFisher> found) {
+                save_fisher(*work_, fisher_part(layer), found);
+            });
+        }
+        for (int i = 0; i <= layers; ++i)
+            for (const LinearFisher& f : load_fisher(*work_, fisher_part(i)))
+                worth_[f.key.str()] = f.sensitivity;
+    }
+
+    int fisher_rows() const { return std::min(kFisherRows, o_.cal_rows); }
+    int short_cols() const { return std::min(kShortCols, o_.cal_cols); }
+
     void assign_bits() {
-        std::vector<BitCandidate> all;
+        std::vector<BitCandidate> all, free;
         for (size_t i = 0; i < spec_.blocks.size(); ++i)
             for (const LinearSpec& l : linears_of(spec_.blocks[i], spec_.hidden))
-                all.push_back({l, static_cast<int>(i)});
-        all.push_back({spec_.head, 0});
-        const auto bits = allocate_bits(all, {.bits = o_.bits,
-                                              .head_bits = o_.head_bits,
-                                              .layers = static_cast<int>(spec_.blocks.size()),
-                                              .max_extra = o_.hq ? 1 : 0});
-        for (size_t i = 0; i < all.size(); ++i) {
-            bits_[all[i].spec.key.str()] = bits[i];
-            weights_ += padded_numel(all[i].spec) * bits[i] / 8;
+                all.push_back({l, static_cast<int>(i), worth_[l.key.str()]});
+        all.push_back({spec_.head, 0, worth_[spec_.head.key.str()]});
+        for (const BitCandidate& c : all)
+            if (!overridden(c.spec)) free.push_back(c);
+        const int head_bits = o_.head_bits == 0 ? kDefaultHeadBits : o_.head_bits;
+        const std::vector<int> given =
+            worth_.empty()
+                ? allocate_bits(free, {.bits = o_.bits,
+                                       .head_bits = head_bits,
+                                       .layers = static_cast<int>(spec_.blocks.size()),
+                                       .max_extra = o_.hq ? 1 : 0})
+                : allocate_by_worth(
+                      free,
+                      {.bits = o_.bits, .head_bits = head_bits, .head_trades = o_.head_bits == 0});
+        std::vector<int> bits;
+        for (size_t next = 0; const BitCandidate& c : all) {
+            const std::optional<int> fixed = overridden(c.spec);
+            bits.push_back(fixed ? *fixed : given[next++]);
+            bits_[c.spec.key.str()] = bits.back();
         }
         report_.bpw_layers = average_bits(all, bits);
-        report_.bpw_head = o_.head_bits;
+        report_.bpw_head = bits.back();
+    }
+
+    std::optional<int> overridden(const LinearSpec& l) const {
+        std::optional<int> bits;
+        for (const auto& [pattern, value] : o_.overrides)
+            if (std::regex_search(l.key.str(), std::regex(pattern))) bits = value;
+        return bits;
     }
 
     // What a work folder belongs to: everything that changes the result.
     Json job() const {
         Json files = Json::array();
         for (const fs::path& f : o_.cal_files) files.push_back(fs::absolute(f).string());
-        return {{"format", 1},
+        Json overrides = Json::array();
+        for (const auto& [pattern, bits] : o_.overrides) overrides.push_back({pattern, bits});
+        return {{"format", 2},
                 {"source", fs::weakly_canonical(o_.source).string()},
                 {"source_bytes", source_.total_bytes()},
                 {"bits", o_.bits},
@@ -148,6 +207,10 @@ private:
                 {"cal_cols", o_.cal_cols},
                 {"cal_files", files},
                 {"hq", o_.hq},
+                {"overrides", overrides},
+                {"by_worth", o_.by_worth},
+                {"two_sided", o_.two_sided},
+                {"distill_steps", o_.distill_steps},
                 {"plain", o_.plain},
                 {"seed", o_.seed}};
     }
@@ -156,50 +219,62 @@ private:
     void require_space(const fs::path& work) const {
         std::error_code error;
         const auto space = fs::space(work, error);
-        const uint64_t need = 2 * static_cast<uint64_t>(weights_) + (uint64_t{64} << 20);
+        double weights = 0;  // bytes
+        for (const BlockSpec& block : spec_.blocks)
+            for (const LinearSpec& l : linears_of(block, spec_.hidden))
+                weights += static_cast<double>(padded_numel(l)) * o_.bits / 8;
+        weights += static_cast<double>(padded_numel(spec_.head)) * kDefaultHeadBits / 8;
+        const uint64_t need = static_cast<uint64_t>(2 * weights) + (uint64_t{64} << 20);
         if (!error && space.available < need)
             throw Error(Errc::io, {work.string(), {}, {}},
                         fmt::format("found {} MB free, needed about {} MB", space.available >> 20,
                                     need >> 20));
     }
 
-    void make_rows() {
-        const bool has_tokenizer =
-            fs::exists(o_.source / "tokenizer.json") || fs::exists(o_.source / "tokenizer.model");
-        if (has_tokenizer) {
+    // A damaged weight is found in minutes, not in the hour its layer's turn comes.
+    void scan_source() {
+        if (work_->has("scanned")) return;
+        tell("reading the source once", 0);
+        for (const auto& [name, entry] : source_.tensors()) {
+            stop_if_asked();
+            const DType d = entry.info->dtype;
+            if (d == DType::f32 || d == DType::f16 || d == DType::bf16)
+                require_finite(source_, name);
+        }
+        work_->save_tensors("scanned", {});
+    }
+
+    void make_rows() { states_.emplace(s_, source_, spec_, token_rows(o_.cal_rows, o_.cal_cols)); }
+
+    std::vector<std::vector<int32_t>> token_rows(int count, int cols) {
+        cols = std::min(cols, spec_.max_positions);
+        std::vector<std::vector<int32_t>> rows;
+        if (fs::exists(o_.source / "tokenizer.json") || fs::exists(o_.source / "tokenizer.model")) {
             const Tokenizer tokenizer = Tokenizer::load(o_.source);
-            rows_ = calibration_rows(
-                tokenizer,
-                {.rows = o_.cal_rows, .cols = o_.cal_cols, .files = o_.cal_files, .seed = o_.seed});
+            rows = calibration_rows(
+                tokenizer, {.rows = count, .cols = cols, .files = o_.cal_files, .seed = o_.seed});
         } else {
             log(LogLevel::warn, "{}: no tokenizer; calibrating on random token ids",
                 o_.source.string());
-            rows_ = random_rows(spec_.vocab, o_.cal_rows, o_.cal_cols, o_.seed);
+            rows = random_rows(spec_.vocab, count, cols, o_.seed);
         }
         // A tokenizer may know ids that the embedding does not have.
-        for (auto& row : rows_)
+        for (auto& row : rows)
             for (int32_t& id : row) id = std::min(id, spec_.vocab - 1);
-    }
-
-    size_t row_numel() const {
-        return static_cast<size_t>(o_.cal_cols) * static_cast<size_t>(spec_.hidden);
-    }
-    View row_state(size_t r) {
-        return dense(state_.data() + r * row_numel(), DType::f32, {o_.cal_cols, spec_.hidden});
+        return rows;
     }
 
     // The hidden states that enter block `next`: the last saved ones, moved on through the blocks
     // that were finished after them.
     void restore_state(int next) {
         int at = 0;
-        auto saved = work_->load_state(next, rows_.size() * row_numel());
         // Layers that read the cache of an earlier one need that layer to have run.
-        if (saved && std::none_of(cache_sources_.begin(), cache_sources_.end(),
-                                  [&](int layer) { return layer < saved->first; })) {
+        auto saved = work_->load_state(next, states_->numel());
+        if (saved && !states_->reads_before(saved->first)) {
             at = saved->first;
-            state_ = std::move(saved->second);
+            states_->values() = std::move(saved->second);
         } else {
-            embed_rows();
+            states_->embed();
         }
         for (; at < next; ++at) {
             tell(fmt::format("layer {}: replaying", at), at);
@@ -210,90 +285,29 @@ private:
         last_save_ = Clock::now();
     }
 
-    void embed_rows() {
-        state_.resize(rows_.size() * row_numel());
-        const Embedding embedding(s_, source_, spec_);
-        for (size_t r = 0; r < rows_.size(); ++r) {
-            const auto scope = s_.workspace().scope();
-            const View ids = s_.workspace().take(DType::i32, {o_.cal_cols});
-            s_.copy(dense(rows_[r].data(), DType::i32, {o_.cal_cols}), ids);
-            const View x = s_.workspace().take(DType::f32, {o_.cal_cols, spec_.hidden});
-            embedding.forward(s_, ids, x);
-            s_.copy(x, row_state(r));
-        }
-        s_.synchronize();
-    }
-
-    // The layer whose cached keys and values a block reads instead of its own; -1: its own.
-    static int cache_source(const BlockSpec& block) {
-        const auto* a = std::get_if<AttentionSpec>(&block.mixer);
-        return a ? a->kv_layer : -1;
-    }
-
-    // The cache a block works on. That of a layer which later ones read holds all rows and is kept;
-    // it is the one of its last pass, through the quantized block.
-    const PagedCache& cache_for(int layer, const LinearTap* tap) {
-        const int source = cache_source(spec_.blocks[static_cast<size_t>(layer)]);
-        if (source >= 0) return *kept_caches_.at(source);
-        const int pages = pages_for(o_.cal_cols);
-        const KvLayout layout = kv_layout(spec_).only(layer);
-        if (!tap && cache_sources_.contains(layer)) {
-            auto& kept = kept_caches_[layer];
-            kept = std::make_unique<PagedCache>(s_.device(), layout,
-                                                pages * static_cast<int>(rows_.size()));
-            return *kept;
-        }
-        scratch_cache_ = std::make_unique<PagedCache>(s_.device(), layout, pages);
-        return *scratch_cache_;
-    }
-
     // Runs every row through a block. With a tap the states are left as they are.
     void forward_rows(const Block& block, int layer, LinearTap* tap) {
-        const int64_t cols = o_.cal_cols;
-        const PagedCache& cache = cache_for(layer, tap);
-        // Rows have pages of their own where later layers will read them.
-        const bool kept = cache.pages() > pages_for(cols);
-        // Every row starts at its first token, so it finds zeros in the one slot there is.
-        const StateCache states(s_.device(), state_layout(spec_).only(layer), 1);
-        const int32_t slot = 0;
-        std::vector<int32_t> positions(static_cast<size_t>(cols)),
-            pages(static_cast<size_t>(pages_for(cols)));
-        std::iota(positions.begin(), positions.end(), 0);
-        std::iota(pages.begin(), pages.end(), 0);
-        const int32_t q_start[2] = {0, static_cast<int32_t>(cols)};
-        const int32_t kv_len = static_cast<int32_t>(cols);
-        for (size_t r = 0; r < rows_.size(); ++r) {
-            stop_if_asked();
-            const auto scope = s_.workspace().scope();
-            if (kept) std::iota(pages.begin(), pages.end(), static_cast<int32_t>(r * pages.size()));
-            const auto upload = [&](const int32_t* data, Shape shape) {
-                const View v = s_.workspace().take(DType::i32, shape);
-                s_.copy(dense(data, DType::i32, shape), v);
-                return v;
-            };
-            const View ids = upload(rows_[r].data(), {cols});
-            Batch batch{
-                .tokens = ids,
-                .positions = upload(positions.data(), {cols}),
-                .seq = {.q_start = upload(q_start, {2}),
-                        .kv_len = upload(&kv_len, {1}),
-                        .pages = upload(pages.data(), {1, static_cast<int64_t>(pages.size())})},
-                .cache = &cache,
-                .slots = upload(&slot, {1}),
-                .states = &states,
-                .rope_length = cols,
-                .tap = tap};
-            const View x = s_.workspace().take(DType::f32, {cols, spec_.hidden});
-            if (embedding_) {
-                const View embedded = s_.workspace().take(DType::f32, x.shape);
-                embedding_->forward(s_, ids, embedded);
-                batch.embedded = embedded;
-            }
-            s_.copy(row_state(r), x);
-            block.forward(s_, batch, x);
-            if (!tap) s_.copy(x, row_state(r));
-            s_.synchronize();
+        states_->forward(block, layer, tap, [this] { stop_if_asked(); });
+        if (!tap) refuse_lost_rows(layer);
+    }
+
+    // A row whose hidden states are not finite no longer tells anything: Hessians leave it out.
+    // Many of them mean that the model itself fails.
+    void refuse_lost_rows(int layer) {
+        size_t lost = 0, first = 0;
+        for (size_t r = states_->count(); r-- > 0;) {
+            if (states_->finite(r)) continue;
+            ++lost;
+            first = r;
         }
+        if (lost == 0) return;
+        const std::string what = fmt::format(
+            "{}: hidden states after this layer are not finite in {} of {} calibration rows, "
+            "first in row {}",
+            spec_.blocks[static_cast<size_t>(layer)].key.str(), lost, states_->count(), first);
+        if (10 * lost > states_->count())
+            throw Error(Errc::invalid_file, {o_.source.string(), {}, {}}, what);
+        log(LogLevel::warn, "{}", what);
     }
 
     void quantize_block(int i) {
@@ -303,13 +317,13 @@ private:
         HessianTap tap;
         forward_rows(block, i, &tap);
         tell(fmt::format("layer {}: quantizing", i), i);
-        std::vector<QuantizedTensor> done = quantize_all(linears_of(spec, spec_.hidden), tap);
+        std::vector<QuantizedTensor> done = quantize_all(linears_of(spec, spec_.hidden), tap, i);
         work_->save(part(i), done);
         replace(block, done);
         tell(fmt::format("layer {}: continuing through the quantized layer", i), i);
         forward_rows(block, i, nullptr);
         if (Clock::now() - last_save_ > kStateInterval) {
-            work_->save_state(i + 1, state_);
+            work_->save_state(i + 1, states_->values());
             last_save_ = Clock::now();
         }
     }
@@ -319,21 +333,35 @@ private:
         tell("head: measuring", static_cast<int>(spec_.blocks.size()));
         const Norm norm(s_, source_, spec_.final_norm, spec_.hidden);
         HessianTap tap;
-        for (size_t r = 0; r < rows_.size(); ++r) {
+        for (size_t r = 0; r < states_->count(); ++r) {
             stop_if_asked();
             const auto scope = s_.workspace().scope();
             const View x = s_.workspace().take(DType::f32, {o_.cal_cols, spec_.hidden});
-            s_.copy(row_state(r), x);
+            s_.copy(states_->row(r), x);
             norm.forward(s_, x, x);
             tap.see(s_, spec_.head.tag, x);
         }
         tell("head: quantizing", static_cast<int>(spec_.blocks.size()));
-        work_->save("head", quantize_all({resolve_head(source_, spec_)}, tap));
+        work_->save("head", quantize_all({resolve_head(source_, spec_)}, tap,
+                                         static_cast<int>(spec_.blocks.size())));
+    }
+
+    // The metrics of a block's outputs, where they were measured.
+    std::map<std::string, FinalHessian> output_metrics(int layer) const {
+        std::map<std::string, FinalHessian> metrics;
+        if (!o_.two_sided || worth_.empty()) return metrics;
+        for (LinearFisher& f : load_fisher(*work_, fisher_part(layer))) {
+            if (f.output.empty()) continue;
+            const std::string key = f.key;
+            metrics[key] = output_metric(std::move(f), int64_t{fisher_rows()} * short_cols());
+        }
+        return metrics;
     }
 
     // Matrices that follow each other with one tag share their factorized Hessian.
     std::vector<QuantizedTensor> quantize_all(const std::vector<LinearSpec>& linears,
-                                              HessianTap& tap) {
+                                              HessianTap& tap, int layer) {
+        const std::map<std::string, FinalHessian> outputs = output_metrics(layer);
         std::vector<QuantizedTensor> out;
         std::string tag;
         std::optional<FinalHessian> hessian;
@@ -347,9 +375,11 @@ private:
                                .plain = o_.plain,
                                .column_power = 1};
             params.seed = noise64(o_.seed, fnv1a64(l.tag));
+            if (const auto it = outputs.find(l.key.str()); it != outputs.end())
+                params.output = &it->second;
             if (tag != l.tag) {
                 tag = l.tag;
-                hessian.emplace(finalize(tap.take(tag)));
+                hessian.emplace(finalize(tap.take(tag, padded(l.in))));
             }
             out.push_back(quantize_one(l, *hessian, params));
         }
@@ -398,20 +428,53 @@ private:
         });
     }
 
+    std::vector<std::string> parts() const {
+        std::vector<std::string> all;
+        for (size_t i = 0; i < spec_.blocks.size(); ++i) all.push_back(part(static_cast<int>(i)));
+        all.emplace_back("head");
+        return all;
+    }
+
+    // All scales at once against the source's own distribution; the result stands beside the parts.
+    void distill_scales() {
+        if (o_.plain || o_.distill_steps == 0 || worth_.empty() || work_->has_scales()) return;
+        std::vector<QuantizedTensor> all;
+        for (const std::string& name : parts())
+            for (QuantizedTensor& t : work_->load(name)) all.push_back(std::move(t));
+        // Every step has rows of its own, as far as there are calibration rows to match.
+        const int rows = std::clamp(2 * o_.distill_steps, 2, std::max(2, 2 * o_.cal_rows));
+        DistillOptions d{.rows = token_rows(rows, short_cols()), .steps = o_.distill_steps};
+        if (d.rows.size() < 2) return;  // one must judge
+        d.progress = [this](const std::string& what) {
+            tell(what, static_cast<int>(spec_.blocks.size()));
+        };
+        const DistillReport r = distill(s_, source_, spec_, *work_, all, d);
+        log(LogLevel::info,
+            "divergence on held-out calibration text {:.5f}, after distillation {:.5f}", r.before,
+            r.after);
+        work_->save_scales(all);
+    }
+
     void finish() {
-        std::vector<std::string> parts;
-        for (size_t i = 0; i < spec_.blocks.size(); ++i) parts.push_back(part(static_cast<int>(i)));
-        parts.emplace_back("head");
-        for (const std::string& name : parts)
+        const std::vector<std::string> names = parts();
+        for (const std::string& name : names)
             for (const QuantizedTensor& t : work_->load(name))
                 report_.tensors.push_back({t.key.str(), t.matrix.bits, t.proxy_err});
-        report_.bytes = write_model(source_, spec_, *work_, parts,
+        report_.bytes = write_model(source_, spec_, *work_, names,
                                     {.bits = report_.bpw_layers,
-                                     .head_bits = o_.head_bits,
+                                     .head_bits = static_cast<int>(report_.bpw_head),
                                      .codebook = o_.codebook,
-                                     .cal_rows = static_cast<int>(rows_.size()),
+                                     .cal_rows = static_cast<int>(states_->count()),
                                      .cal_cols = o_.cal_cols},
                                     o_.shard_mb, o_.output);
+        if (o_.verify) {
+            tell("verifying the model", static_cast<int>(spec_.blocks.size()) + 1);
+            const auto wrong = check_checkpoint(s_, Checkpoint::open(o_.output));
+            if (!wrong.empty())
+                throw Error(Errc::invalid_file, {o_.output.string(), {}, {}},
+                            fmt::format("written, but {} things are wrong with it, first: {}",
+                                        wrong.size(), wrong.front()));
+        }
         std::error_code none;
         fs::remove_all(work_->folder(), none);
     }
@@ -429,15 +492,10 @@ private:
     ConvertOptions o_;
     Checkpoint source_;
     ModelSpec spec_;
+    std::map<std::string, double> worth_;  // of each matrix's bits; empty: not measured
     std::map<std::string, int> bits_;
-    int64_t weights_ = 0;  // bytes of all trellises
     std::optional<WorkFolder> work_;
-    std::vector<std::vector<int32_t>> rows_;
-    std::vector<float> state_;
-    std::optional<Embedding> embedding_;  // where blocks read Batch::embedded
-    std::set<int> cache_sources_;         // layers whose cache later layers read
-    std::map<int, std::unique_ptr<PagedCache>> kept_caches_;
-    std::unique_ptr<PagedCache> scratch_cache_;
+    std::optional<RowStates> states_;  // of the calibration rows
     Clock::time_point last_save_ = Clock::now();
     ConvertReport report_;
 };

@@ -16,14 +16,26 @@ struct ConvertOptions {
     std::filesystem::path output;  ///< made; must not exist yet
     std::filesystem::path work;    ///< where unfinished work is kept; empty: output + ".work"
     double bits = 4;               ///< average over the decoder, 1 to 8
-    int head_bits = 6;             ///< 1 to 8
+    /// Of the output head, 1 to 8. 0: the budget counts 6, and what the head itself gets is part of
+    /// the allocation.
+    int head_bits = 0;
+    /// Bits by regular expression of a matrix's name, 1 to 8; the last that matches counts. Such
+    /// matrices stand outside the budget.
+    std::vector<std::pair<std::string, int>> overrides;
     Codebook codebook = kMul1;
     int cal_rows = 250, cal_cols = 2048;
     std::vector<std::filesystem::path> cal_files;  ///< empty: the text that comes with the program
     bool hq = false;     ///< attention one bit above the floor, outside the budget
     bool plain = false;  ///< the published algorithm without this project's improvements
+    /// Bits go where they lessen the divergence most, as one backward pass of the source tells;
+    /// else attention and the outer layers come first. Models without a backward pass here
+    /// (train/decoder.h) are allocated by position.
+    bool by_worth = true;
+    bool two_sided = false;  ///< rounding also heeds which outputs matter; needs by_worth
+    int distill_steps = 48;  ///< of gradient descent on all scales at the end; needs by_worth
     uint64_t seed = 0;
     int64_t shard_mb = 8192;
+    bool verify = false;   ///< read the result back and check every tensor
     bool restart = false;  ///< drop unfinished work instead of continuing it
 
     const std::atomic<bool>* cancel =

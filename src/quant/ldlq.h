@@ -23,4 +23,13 @@ struct TrellisKind {
 void round_to_trellis(Stream& s, View target, const std::vector<float>& factor,
                       const TrellisKind& kind, uint16_t* states, int64_t state_stride);
 
+/// The same with a metric on either side: minimises tr(O Eᵀ H E) as far as rounding one tile after
+/// the other can. Every tile takes up what the tiles below it left over, through the factor of H,
+/// and what the tiles to its right left over, through that of O.
+/// @param in   (k, k) L of block_ldl, of H
+/// @param out  (n, n) of O
+void round_two_sided(Stream& s, View target, const std::vector<float>& in,
+                     const std::vector<float>& out, const TrellisKind& kind, uint16_t* states,
+                     int64_t state_stride);
+
 }  // namespace exl3

@@ -104,10 +104,18 @@ void multiply(std::vector<float>& x, double factor) {
     for (float& v : x) v = static_cast<float>(v * factor);
 }
 
-/// Rounds column slab by column slab; errors of columns do not meet.
+/// Rounds column slab by column slab; errors of columns do not meet, unless the outputs have a
+/// factor too.
 void round_all(Stream& s, ConstView weight, const Basis& basis, const std::vector<float>& factor,
-               Rounded& r) {
+               const std::vector<float>& out_factor, Rounded& r) {
     r.states.resize(static_cast<size_t>(r.k * r.n));
+    if (!out_factor.empty()) {
+        const auto scope = s.workspace().scope();
+        const View target = s.workspace().take(DType::f32, {r.k, r.n});
+        to_inner(s, weight, basis, 0, target);
+        round_two_sided(s, target, factor, out_factor, r.kind, r.states.data(), r.n * kTile);
+        return;
+    }
     for (int64_t begin = 0; begin < r.n; begin += kSlab) {
         const auto scope = s.workspace().scope();
         const View target = s.workspace().take(DType::f32, {r.k, std::min(kSlab, r.n - begin)});
@@ -122,17 +130,39 @@ int factorization_budget(int64_t k, int64_t n) {
     return static_cast<int>(std::min<int64_t>(22000 * n / (k * k), 6));
 }
 
+// Above, signs that keep targets within the codebook's reach are worth more than a second metric.
+constexpr int kTwoSidedBits = 5;
+
+std::vector<double> relative(std::vector<double> rms) {
+    double sum = 0, count = 0;
+    for (const double v : rms) {
+        sum += v;
+        count += v > 0;
+    }
+    if (count > 0)
+        for (double& v : rms) v *= count / sum;
+    return rms;
+}
+
 /// One draw of signs, rounded.
 Rounded round_once(Stream& s, ConstView weight, const FinalHessian* h, const QuantParams& p,
                    WeighedError& error) {
     Rounded r{.kind = {p.bits, p.codebook}, .k = weight.shape[0], .n = weight.shape[1]};
+    const FinalHessian* out = h && p.bits <= kTwoSidedBits ? p.output : nullptr;
     Basis basis{.sv = column_scales(column_rms(weight, p.name), p.column_power)};
     const int budget = factorization_budget(r.k, r.n);
+    RowScales columns;
+    if (out) {
+        columns =
+            choose_row_scales(s, out, relative(column_rms(weight, p.name)), gaussian_error(p.bits),
+                              factorization_budget(r.n, r.k), noise64(p.seed, kColumnSigns));
+        basis.sv = columns.scale;
+    }
     RowScales rows = choose_row_scales(s, h, row_rms(s, weight, basis.sv), gaussian_error(p.bits),
                                        std::max(budget, 1), p.seed);
-    double scale = gaussian_scale(r.kind) / std::sqrt(rows.growth);
+    double scale = gaussian_scale(r.kind) / std::sqrt(rows.growth * columns.growth);
     basis.su = rows.scale;
-    choose_column_signs(s, weight, basis, scale, p);
+    if (!out) choose_column_signs(s, weight, basis, scale, p);
     {
         const auto scope = s.workspace().scope();
         const View target = s.workspace().take(DType::f32, {r.k, std::min(kSlab, r.n)});
@@ -142,10 +172,11 @@ Rounded round_once(Stream& s, ConstView weight, const FinalHessian* h, const Qua
     }
     multiply(basis.su, 1 / scale);
     round_to_f16(basis);
-    round_all(s, weight, basis, rows.factor, r);
+    round_all(s, weight, basis, rows.factor, columns.factor, r);
     r.basis = std::move(basis);
-    if (p.refit && h && budget >= 1) fit_su(s, weight, *h, r, rows.factor);
-    error = measure(s, weight, h, r, p.refit);
+    if (p.refit && h && budget >= 1) fit_su(s, weight, *h, out, r, rows.factor);
+    if (p.refit && out) fit_sv(s, weight, *h, *out, r);
+    error = measure(s, weight, h, r, p.refit && !out);
     return r;
 }
 
@@ -179,7 +210,7 @@ Rounded round_plainly(Stream& s, ConstView weight, const FinalHessian* h, const 
         to_inner(s, weight, basis, 0, target);
         multiply(basis.su, 1 / grid_scale(s, target, r.kind));
     }
-    round_all(s, weight, basis, factor, r);
+    round_all(s, weight, basis, factor, {}, r);
     round_to_f16(basis);
     r.basis = std::move(basis);
     error = measure(s, weight, h, r, false);

@@ -20,6 +20,9 @@ struct QuantParams {
     /// Output channels are scaled by this power of their rms: 0.5 makes the error least, 1 makes it
     /// the same share of every channel. Not with `plain`.
     double column_power = 0.5;
+    /// Metric of the outputs (n, n): the error is then that of tr(O Eᵀ H E). Not with `plain`, nor
+    /// without a Hessian of the inputs, nor above 5 bits, where the codebook's reach matters more.
+    const FinalHessian* output = nullptr;
     bool refit = true;  ///< fit both scales to the rounded matrix afterwards; not with `plain`
 };
 

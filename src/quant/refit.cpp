@@ -72,6 +72,43 @@ float fitted(float scale, double top, double bottom) {
                                     : scale;
 }
 
+/// Moves scales to the solution of a x = b, a the symmetric normal equations in their lower
+/// triangle, solved for the change and held back a little: a direction that the measured inputs
+/// hardly use keeps the scale it has. Zeros stay.
+void move_scales(Stream& s, std::vector<float>& a, std::vector<double> b, double hold,
+                 std::vector<float>& scales) {
+    const auto n = static_cast<int64_t>(scales.size());
+    double diagonal = 0;
+    for (int64_t i = 0; i < n; ++i)
+        diagonal += a[static_cast<size_t>(i * n + i)] / static_cast<double>(n);
+    for (int64_t i = 0; i < n; ++i) {
+        const float* row = a.data() + i * n;
+        for (int64_t j = 0; j <= i; ++j) {
+            b[static_cast<size_t>(i)] -=
+                static_cast<double>(row[j]) * scales[static_cast<size_t>(j)];
+            if (j < i)
+                b[static_cast<size_t>(j)] -=
+                    static_cast<double>(row[j]) * scales[static_cast<size_t>(i)];
+        }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        float* row = a.data() + i * n;
+        row[i] += static_cast<float>(hold * (row[i] + 0.01 * diagonal));
+        if (scales[static_cast<size_t>(i)] != 0) continue;
+        std::fill(row, row + i, 0.0f);
+        for (int64_t j = i + 1; j < n; ++j) a[static_cast<size_t>(j * n + i)] = 0;
+        row[i] = 1;
+        b[static_cast<size_t>(i)] = 0;
+    }
+    if (!solve(s, a, b)) return;
+    for (size_t i = 0; i < b.size(); ++i) {
+        float& scale = scales[i];
+        const double ratio = 1 + b[i] / (scale == 0 ? 1 : scale);
+        if (scale != 0 && ratio > 0.5 && ratio < 2)
+            scale = to_float(scale_to_f16(static_cast<float>(scale + b[i])));
+    }
+}
+
 }  // namespace
 
 WeighedError measure(Stream& s, ConstView weight, const FinalHessian* h, Rounded& r, bool fit_sv) {
@@ -98,9 +135,10 @@ WeighedError measure(Stream& s, ConstView weight, const FinalHessian* h, Rounded
     return sum;
 }
 
-void fit_su(Stream& s, ConstView weight, const FinalHessian& h, Rounded& r,
+void fit_su(Stream& s, ConstView weight, const FinalHessian& h, const FinalHessian* out, Rounded& r,
             std::vector<float>& scratch) {
     const int64_t k = r.k;
+    EXL3_CHECK(!out || r.n <= kSlab);
     scratch.assign(static_cast<size_t>(k * k), 0.0f);
     std::vector<double> b(static_cast<size_t>(k));
     for (int64_t begin = 0; begin < r.n; begin += kSlab) {
@@ -109,7 +147,13 @@ void fit_su(Stream& s, ConstView weight, const FinalHessian& h, Rounded& r,
         const View p = s.workspace().take(DType::f32, {k, cols});
         decode(s, r, begin, p);
         scale_columns(p, r.basis.sv.data() + begin);
-        ops::gemm(s, {.a = p,
+        View weighed = p;  // P O
+        if (out) {
+            weighed = s.workspace().take(DType::f32, {k, cols});
+            ops::gemm(
+                s, {.a = p, .b = dense(out->mean.data(), DType::f32, {cols, cols}), .c = weighed});
+        }
+        ops::gemm(s, {.a = weighed,
                       .b = p,
                       .c = dense(scratch.data(), DType::f32, {k, k}),
                       .transpose_b = true,
@@ -119,46 +163,37 @@ void fit_su(Stream& s, ConstView weight, const FinalHessian& h, Rounded& r,
         for (int64_t i = 0; i < k; ++i)
             for (int64_t j = 0; j < cols; ++j)
                 b[static_cast<size_t>(i)] +=
-                    static_cast<double>(hw.row<float>(i)[j]) * p.row<float>(i)[j];
+                    static_cast<double>(hw.row<float>(i)[j]) * weighed.row<float>(i)[j];
     }
+    for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j <= i; ++j)
+            scratch[static_cast<size_t>(i * k + j)] *= h.mean[static_cast<size_t>(i * k + j)];
+    move_scales(s, scratch, std::move(b), 1e-3 + 0.1 * h.uncertainty, r.basis.su);
+}
 
-    // Solved for the change, held back a little: a direction that the measured inputs hardly use
-    // keeps the scale it has.
-    double diagonal = 0;
-    for (int64_t i = 0; i < k; ++i) {
-        float* row = scratch.data() + i * k;
-        const float* h_row = h.mean.data() + i * k;
-        for (int64_t j = 0; j <= i; ++j) row[j] *= h_row[j];
-        diagonal += row[i] / static_cast<double>(k);
-    }
-    const std::vector<float>& su = r.basis.su;
-    for (int64_t i = 0; i < k; ++i) {
-        const float* row = scratch.data() + i * k;
-        for (int64_t j = 0; j <= i; ++j) {
-            b[static_cast<size_t>(i)] -= static_cast<double>(row[j]) * su[static_cast<size_t>(j)];
-            if (j < i)
-                b[static_cast<size_t>(j)] -=
-                    static_cast<double>(row[j]) * su[static_cast<size_t>(i)];
+void fit_sv(Stream& s, ConstView weight, const FinalHessian& h, const FinalHessian& out,
+            Rounded& r) {
+    const int64_t n = r.n;
+    EXL3_CHECK(n <= kSlab);
+    const auto scope = s.workspace().scope();
+    const View g = s.workspace().take(DType::f32, {r.k, n});
+    decode(s, r, 0, g);
+    scale_rows(g, r.basis.su);
+    const View hg = times(s, &h, g);
+    std::vector<float> a(static_cast<size_t>(n * n)), c(a.size());
+    const View square = dense(a.data(), DType::f32, {n, n}),
+               cross = dense(c.data(), DType::f32, {n, n});
+    ops::gemm(s, {.a = hg, .b = g, .c = square, .transpose_a = true, .lower = true});
+    ops::gemm(s, {.a = hg, .b = weight, .c = cross, .transpose_a = true});
+    s.synchronize();
+    std::vector<double> b(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            const auto at = static_cast<size_t>(i * n + j);
+            b[static_cast<size_t>(i)] += static_cast<double>(c[at]) * out.mean[at];
+            if (j <= i) a[at] *= out.mean[at];
         }
-    }
-    const double hold = 1e-3 + 0.1 * h.uncertainty;
-    for (int64_t i = 0; i < k; ++i) {
-        float* row = scratch.data() + i * k;
-        row[i] += static_cast<float>(hold * (row[i] + 0.01 * diagonal));
-        if (su[static_cast<size_t>(i)] != 0) continue;
-        std::fill(row, row + i, 0.0f);
-        for (int64_t j = i + 1; j < k; ++j) scratch[static_cast<size_t>(j * k + i)] = 0;
-        row[i] = 1;
-        b[static_cast<size_t>(i)] = 0;
-    }
-    std::vector<double> change = b;
-    if (!solve(s, scratch, change)) return;
-    for (size_t i = 0; i < change.size(); ++i) {
-        float& scale = r.basis.su[i];
-        const double ratio = 1 + change[i] / (scale == 0 ? 1 : scale);
-        if (scale != 0 && ratio > 0.5 && ratio < 2)
-            scale = to_float(scale_to_f16(static_cast<float>(scale + change[i])));
-    }
+    move_scales(s, a, std::move(b), 1e-3 + 0.1 * (h.uncertainty + out.uncertainty), r.basis.sv);
 }
 
 }  // namespace exl3

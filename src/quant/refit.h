@@ -29,7 +29,12 @@ WeighedError measure(Stream& s, ConstView weight, const FinalHessian* h, Rounded
 /// Replaces the input scales by those that make the error least given everything else: the solution
 /// u of (H * PPᵀ) u = diag(H W Pᵀ), P the matrix without them (* by element). Zeros stay.
 /// @param scratch  (k, k), overwritten
-void fit_su(Stream& s, ConstView weight, const FinalHessian& h, Rounded& r,
+/// @param out  metric of the outputs, if there is one: columns then count by it
+void fit_su(Stream& s, ConstView weight, const FinalHessian& h, const FinalHessian* out, Rounded& r,
             std::vector<float>& scratch);
+
+/// The output scales in the metric of both sides, tr(O Eᵀ H E), solved for all columns at once.
+void fit_sv(Stream& s, ConstView weight, const FinalHessian& h, const FinalHessian& out,
+            Rounded& r);
 
 }  // namespace exl3

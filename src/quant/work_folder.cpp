@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kState = "state-";
+constexpr const char* kScales = "scales";
 
 void require_same_job(const fs::path& file, const Json& job) {
     const Json old = parse_json(read_file(file).value(), file.string()).value();
@@ -104,6 +105,47 @@ std::vector<QuantizedTensor> WorkFolder::load(const std::string& part) const {
         out.push_back(std::move(t));
     }
     return out;
+}
+
+bool WorkFolder::has_scales() const {
+    return has(kScales);
+}
+
+void WorkFolder::save_scales(const std::vector<QuantizedTensor>& tensors) const {
+    std::vector<TensorToWrite> out;
+    for (const QuantizedTensor& t : tensors) {
+        const Exl3Matrix& m = t.matrix;
+        out.push_back({(t.key / "suh").str(), DType::f16, {m.k}, m.suh.data()});
+        out.push_back({(t.key / "svh").str(), DType::f16, {m.n}, m.svh.data()});
+    }
+    save_tensors(kScales, out);
+}
+
+std::vector<QuantizedTensor> WorkFolder::load_finished(const std::string& part) const {
+    std::vector<QuantizedTensor> tensors = load(part);
+    if (!has_scales()) return tensors;
+    const SafetensorsFile f = open(kScales);
+    const auto copy = [&](const std::string& name, std::vector<f16>& to) {
+        const TensorInfo* info = f.find(name);
+        if (!info || info->bytes != to.size() * sizeof(f16))
+            throw Error(Errc::invalid_file, {f.path(), name, {}},
+                        "is missing or of another size; drop the work with --restart");
+        std::memcpy(to.data(), f.view(*info).data, info->bytes);
+    };
+    for (QuantizedTensor& t : tensors) {
+        copy((t.key / "suh").str(), t.matrix.suh);
+        copy((t.key / "svh").str(), t.matrix.svh);
+    }
+    return tensors;
+}
+
+void WorkFolder::save_tensors(const std::string& part,
+                              const std::vector<TensorToWrite>& tensors) const {
+    write_safetensors(file(part), tensors);
+}
+
+SafetensorsFile WorkFolder::open(const std::string& part) const {
+    return SafetensorsFile::open(file(part)).value();
 }
 
 void WorkFolder::save_state(int next, const std::vector<float>& state) const {

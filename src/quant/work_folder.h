@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io/json.h"
+#include "io/safetensors.h"
 #include "model/linear.h"
 
 namespace exl3 {
@@ -28,6 +29,16 @@ public:
     bool has(const std::string& part) const;  ///< part: "block-0003", "head"
     void save(const std::string& part, const std::vector<QuantizedTensor>& tensors) const;
     std::vector<QuantizedTensor> load(const std::string& part) const;
+
+    /// Scales that replace those of all parts, once everything is quantized.
+    bool has_scales() const;
+    void save_scales(const std::vector<QuantizedTensor>& tensors) const;
+    /// load(), with the replaced scales where there are some.
+    std::vector<QuantizedTensor> load_finished(const std::string& part) const;
+
+    /// Named tensors of any kind.
+    void save_tensors(const std::string& part, const std::vector<TensorToWrite>& tensors) const;
+    SafetensorsFile open(const std::string& part) const;
 
     /// The hidden states that enter block `next`, (tokens, hidden) f32; replaces the last ones.
     void save_state(int next, const std::vector<float>& state) const;

@@ -130,7 +130,8 @@ std::vector<Module> collect(const Checkpoint& source, const ModelSpec& spec, con
             take(module, (spec.final_norm.key / "weight").str());
             modules.emplace_back();
         }
-        for (QuantizedTensor& t : work.load(parts[i])) add_matrix(modules.back(), std::move(t));
+        for (QuantizedTensor& t : work.load_finished(parts[i]))
+            add_matrix(modules.back(), std::move(t));
     }
     Module& rest = modules.emplace_back();
     for (const auto& [name, entry] : source.tensors()) take(rest, name);

@@ -41,8 +41,13 @@ std::string why_not(const BlockSpec& spec) {
     for (const auto* norm :
          {&spec.mixer_norm, &spec.mixer_post_norm, &spec.mlp_norm, &spec.mlp_post_norm})
         if (const std::string why = why_not(*norm); !why.empty()) return why;
+    if (spec.per_layer_input || !spec.scalar.empty()) return "inputs or factors per layer";
     const auto* attention = std::get_if<AttentionSpec>(&spec.mixer);
     if (!attention) return "layers other than softmax attention";
+    if (attention->interleaved_gate || !attention->gate.empty()) return "gated attention";
+    if (attention->values_from_keys || attention->v_norm || attention->kv_layer >= 0)
+        return "keys and values of another kind";
+    if (!attention->sinks.empty()) return "attention sinks";
     for (const auto* norm : {&attention->q_norm, &attention->k_norm}) {
         if (const std::string why = why_not(*norm); !why.empty()) return why;
         if (*norm && (*norm)->span != HeadNormSpan::head) return "norms over several heads";

@@ -49,8 +49,8 @@ const std::string& source() {
 }
 
 std::vector<std::string> quantize_args(const std::string& out, const std::string& bits = "3") {
-    return {"quantize", "-i",         source(), "-o",         out,  "-b",
-            bits,       "--cal-rows", "8",      "--cal-cols", "128"};
+    return {"quantize",   "-i",  source(),          "-o", out, "-b", bits, "--cal-rows", "8",
+            "--cal-cols", "128", "--distill-steps", "3"};
 }
 
 std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
@@ -74,7 +74,8 @@ size_t parts_in(const fs::path& work) {
 TEST(Quantize, TheResultLoadsAndWrites) {
     const TempFolder folder;
     const std::string out = (folder / "model").string();
-    const Finished f = exl3(with(quantize_args(out, "3.5"), {"--json"}));
+    const Finished f =
+        exl3(with(quantize_args(out, "3.5"), {"--head-bits", "6", "--verify", "--json"}));
     ASSERT_EQ(f.status, 0) << f.err;
     const Json report = f.json();
     EXPECT_NEAR(report.at("bpw_layers").get<double>(), 3.5, 0.05);
@@ -103,6 +104,15 @@ TEST(Quantize, TheResultLoadsAndWrites) {
                          .json();
     EXPECT_LT(kld.at("mean").get<double>(), 0.1);
 
+    const Json layers = exl3({"eval", "layers", "-m", out, "--ref", source(), "--text",
+                              bundled() + "/valid.txt", "--ctx", "64", "--rows", "2", "--json"})
+                            .json()
+                            .at("layers");
+    ASSERT_EQ(layers.size(), kLayers + 1u);
+    EXPECT_EQ(layers.front().at("relative_error"), 0);
+    EXPECT_GT(layers.back().at("relative_error").get<double>(), 0.01);
+    EXPECT_LT(layers.back().at("relative_error").get<double>(), 0.3);
+
     // Decoded again it is the same model, though its head no longer is its embedding.
     const std::string plain = (folder / "plain").string();
     const Finished decoded = exl3({"dequantize", "-m", out, "-o", plain, "--dtype", "f32"});
@@ -113,6 +123,36 @@ TEST(Quantize, TheResultLoadsAndWrites) {
                           .json();
     EXPECT_LT(same.at("mean").get<double>(), 1e-3);
     EXPECT_LT(same.at("noise_floor").get<double>(), 1e-3);
+}
+
+TEST(Quantize, TheHeadSharesTheBudgetUnlessItIsPinned) {
+    const TempFolder folder;
+    const std::string pinned = (folder / "pinned").string(), shared = (folder / "shared").string();
+    const Json a = exl3(with(quantize_args(pinned, "2"), {"--head-bits", "6", "--json"})).json();
+    const Json b = exl3(with(quantize_args(shared, "2"), {"--json"})).json();
+    EXPECT_EQ(a.at("bpw_head"), 6);
+    EXPECT_LT(b.at("bpw_head").get<int>(), 6);
+    EXPECT_GT(b.at("bpw_layers").get<double>(), 2);
+    const double ratio = b.at("bytes").get<double>() / a.at("bytes").get<double>();
+    EXPECT_LE(ratio, 1.0005);
+    EXPECT_GT(ratio, 0.99);
+}
+
+TEST(Quantize, OverridesFixTheBitsOfMatrices) {
+    const TempFolder folder;
+    const std::string out = (folder / "model").string();
+    const Json report =
+        exl3(with(quantize_args(out, "2"), {"--fast", "--override", "down_proj$=5", "--override",
+                                            "layers.1.*down_proj$=6", "--json"}))
+            .json();
+    for (const Json& t : report.at("tensors")) {
+        const std::string name = t.at("name");
+        if (name.find("down_proj") == std::string::npos) continue;
+        EXPECT_EQ(t.at("bits"), name.find("layers.1.") == std::string::npos ? 5 : 6) << name;
+    }
+    const Finished bad = exl3(with(quantize_args(out + "2"), {"--override", "down(=5"}));
+    EXPECT_EQ(bad.status, 1);
+    EXPECT_NE(bad.err.find("--override"), std::string::npos) << bad.err;
 }
 
 TEST(Quantize, GoesOnAfterAKillAndEndsWithTheSameBytes) {

@@ -259,5 +259,38 @@ TEST_F(QuantizeLinear, ScalesOfABlockKeepTheTargetsAtVarianceOne) {
     }
 }
 
+// tr(O Eᵀ H E): what both metrics together make of an error.
+double both_sided(const std::vector<double>& e, const FinalHessian& h, const FinalHessian& o) {
+    double sum = 0;
+    for (int64_t i = 0; i < h.k; ++i)
+        for (int64_t a = 0; a < h.k; ++a) {
+            const double weight = h.mean[static_cast<size_t>(i * h.k + a)];
+            for (int64_t j = 0; j < o.k; ++j) {
+                double row = 0;
+                for (int64_t b = 0; b < o.k; ++b)
+                    row += o.mean[static_cast<size_t>(j * o.k + b)] *
+                           e[static_cast<size_t>(a * o.k + b)];
+                sum += weight * row * e[static_cast<size_t>(i * o.k + j)];
+            }
+        }
+    return sum;
+}
+
+TEST_F(QuantizeLinear, AMetricOfTheOutputsLowersTheErrorInIt) {
+    const int64_t k = 128, n = 256;
+    const std::vector<float> w = normal(k, n);
+    const FinalHessian h = hessian(k), o = hessian(n);
+    for (const int bits : {2, 4}) {
+        const auto error = [&](const FinalHessian* output) {
+            const QuantResult q =
+                quantize(w, k, n, &h, {.bits = bits, .seed = 3, .output = output});
+            std::vector<double> e = full_weight(q, k, n, bits, kMul1);
+            for (size_t i = 0; i < e.size(); ++i) e[i] -= w[i];
+            return both_sided(e, h, o);
+        };
+        EXPECT_LT(error(&o), 0.9 * error(nullptr)) << bits;
+    }
+}
+
 }  // namespace
 }  // namespace exl3::test
