@@ -39,6 +39,10 @@ constexpr auto kStateInterval = std::chrono::seconds(60);
 // Bits of the head that the budget counts where the caller names none.
 constexpr int kDefaultHeadBits = 6;
 
+// Weights of a model whose backward pass is still taken: it holds about three copies in f32. A
+// limit of size, not of this machine's memory, so that a conversion can go on elsewhere.
+constexpr double kMostTrained = 1e9;
+
 // Text for the backward pass: short rows, because its attention grows with their square.
 constexpr int kFisherRows = 48, kShortCols = 512;
 
@@ -138,6 +142,13 @@ private:
                 o_.source.string(), why);
             return;
         }
+        if (const double count = weight_count(); count > kMostTrained) {
+            log(LogLevel::info,
+                "{}: {:.1f} billion weights, too many for a backward pass (at most {:.0f}); bits "
+                "are given by position",
+                o_.source.string(), count / 1e9, kMostTrained / 1e9);
+            return;
+        }
         const auto layers = static_cast<int>(spec_.blocks.size());
         // The first block is measured last.
         if (!work_->has(fisher_part(0))) {
@@ -151,6 +162,14 @@ private:
         for (int i = 0; i <= layers; ++i)
             for (const LinearFisher& f : load_fisher(*work_, fisher_part(i)))
                 worth_[f.key.str()] = f.sensitivity;
+    }
+
+    double weight_count() const {
+        double n = static_cast<double>(spec_.vocab) * spec_.hidden;
+        for (const BlockSpec& block : spec_.blocks)
+            for (const LinearSpec& l : linears_of(block, spec_.hidden))
+                n += static_cast<double>(l.in) * l.out;
+        return n;
     }
 
     int fisher_rows() const { return std::min(kFisherRows, o_.cal_rows); }

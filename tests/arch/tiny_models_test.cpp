@@ -88,11 +88,12 @@ void compare(const Case& c) {
         }
 }
 
-// Two models have tokens whose experts are told apart by less than the rounding of cached keys and
-// values to f16 (3e-5 of the router's score); there another expert is chosen than in float32.
+// Three models have tokens whose experts are told apart by less than the rounding of cached keys
+// and values to f16 (3e-5 of the router's score); there another expert is chosen than in float32.
 double tolerance_of(const std::string& name) {
-    const bool near_ties =
-        name == "DeepseekV3ForCausalLM.noqlora" || name == "Gemma4ForConditionalGeneration.moe";
+    const bool near_ties = name == "DeepseekV3ForCausalLM.noqlora" ||
+                           name == "Gemma4ForConditionalGeneration.moe" ||
+                           name == "GptOssForCausalLM";
     return near_ties ? 3e-2 : 2e-3;
 }
 
