@@ -179,8 +179,8 @@ private:
         std::vector<BitCandidate> all, free;
         for (size_t i = 0; i < spec_.blocks.size(); ++i)
             for (const LinearSpec& l : linears_of(spec_.blocks[i], spec_.hidden))
-                all.push_back({l, static_cast<int>(i), worth_[l.key.str()]});
-        all.push_back({spec_.head, 0, worth_[spec_.head.key.str()]});
+                all.push_back({l, static_cast<int>(i), worth_of(l)});
+        all.push_back({spec_.head, 0, worth_of(spec_.head)});
         for (const BitCandidate& c : all)
             if (!overridden(c.spec)) free.push_back(c);
         const int head_bits = o_.head_bits == 0 ? kDefaultHeadBits : o_.head_bits;
@@ -201,6 +201,12 @@ private:
         }
         report_.bpw_layers = average_bits(all, bits);
         report_.bpw_head = bits.back();
+    }
+
+    // 0 for a matrix that was not measured; worth_ stays empty where none was.
+    double worth_of(const LinearSpec& l) const {
+        const auto it = worth_.find(l.key.str());
+        return it == worth_.end() ? 0 : it->second;
     }
 
     std::optional<int> overridden(const LinearSpec& l) const {
