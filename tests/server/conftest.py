@@ -62,7 +62,7 @@ def anthropic_client(server):
 
 @pytest.fixture(scope="session")
 def http(server):
-    import httpx
+    import httpx2 as httpx
 
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=120) as client:
         yield client

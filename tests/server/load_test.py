@@ -15,7 +15,7 @@ import random
 import sys
 import time
 
-import httpx
+import httpx2 as httpx
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 

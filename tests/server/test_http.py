@@ -3,7 +3,7 @@ import json
 import socket
 import time
 
-import httpx
+import httpx2 as httpx
 import pytest
 from conftest import ADMIN_KEY, API_KEY, Server
 
@@ -137,7 +137,7 @@ def test_closing_the_connection_cancels(server, http):
             while seen == 0 and time.monotonic() < end:
                 seen = running(http)
             assert seen > 0
-        assert wait_idle(http, 20)
+        assert wait_idle(http, 60)
         assert 'finished_reason="abort"} 0\n' not in http.get("/metrics").text
 
 
